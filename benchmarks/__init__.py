@@ -1,0 +1,1 @@
+"""Benchmarks of `structdist`; run from a checkout."""

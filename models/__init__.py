@@ -1,0 +1,1 @@
+"""Models that reuse `structdist`; run from a checkout."""

@@ -1,0 +1,108 @@
+"""Cross-entropy, Kullback-Leibler divergence and Rényi entropies of linear chains.
+
+All of them reduce to log Z and to expectations of additive functions. Scores that either chain
+forbids count 0 in those expectations; whether a forbidden score matters is decided on its own.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from structdist import ops
+
+if TYPE_CHECKING:
+    from structdist.linear_chain import LinearChainCRF
+
+
+def cross_entropy(p: LinearChainCRF, q: LinearChainCRF) -> Tensor:
+    """[*B]: -E_p[log q] = log Z_q - E_p[score_q]."""
+    p, q = _over_one_batch(p, q)
+    p_chain, q_chain = p._chain(), q._chain()
+    nodes, edges = (torch.where(x == -torch.inf, 0.0, x) for x in q_chain[:2])
+    mean_score = ops.expectation(p_chain, nodes, edges, p._filter())
+    finite = ops.log_partition(q_chain, q._filter()) - mean_score
+    return p._per_chain(torch.where(_escapes(p_chain, q_chain), torch.inf, finite))
+
+
+def kl(p: LinearChainCRF, q: LinearChainCRF) -> Tensor:
+    """[*B]: E_p[score_p - score_q] + log Z_q - log Z_p, in which like scores cancel first."""
+    p, q = _over_one_batch(p, q)
+    p_chain, q_chain = p._chain(), q._chain()
+    nodes = _difference(p_chain.emissions, q_chain.emissions)
+    edges = _difference(*same_form(p_chain.transitions, q_chain.transitions))
+    gap = ops.expectation(p_chain, nodes, edges, p._filter())
+    log_z = [ops.log_partition(d._chain(), d._filter()) for d in (p, q)]
+    return p._per_chain(
+        torch.where(_escapes(p_chain, q_chain), torch.inf, gap + log_z[1] - log_z[0])
+    )
+
+
+def renyi_entropy(p: LinearChainCRF, order: float) -> Tensor:
+    """[*B]: log of the sum of p(z)^order over all paths, divided by 1 - order, and its limits."""
+    order = float(order)
+    if not order >= 0:
+        raise ValueError(f"order must not be negative, got {order}")
+    if order == 1:
+        return p.entropy()
+    chain = p._chain()
+    log_z = ops.log_partition(chain, p._filter())
+    if math.isinf(order):
+        return p._per_chain(log_z - ops.path_scores(chain, ops.viterbi(chain).path[None])[0])
+    if order == 0:
+        return p._per_chain(ops.filter(_allowed(chain)).log_z)
+    tempered = ops.Chain(chain.emissions * order, chain.transitions * order, chain.lengths)
+    log_power_sum = ops.log_partition(tempered, ops.filter(tempered)) - order * log_z
+    return p._per_chain(log_power_sum / (1 - order))
+
+
+def same_form(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+    """Two sets of edge scores in the larger of their forms: [K, K], [N, K, K] or [N, T-1, K, K]."""
+    if left.dim() == right.dim():
+        return left, right
+    if left.dim() > right.dim():
+        larger, smaller = left, right
+    else:
+        larger, smaller = right, left
+    grown = smaller.unsqueeze(1) if (smaller.dim(), larger.dim()) == (3, 4) else smaller
+    grown = grown.expand(larger.shape)
+    return (left, grown) if larger is left else (grown, right)
+
+
+def _over_one_batch(p: LinearChainCRF, q: LinearChainCRF) -> tuple[LinearChainCRF, LinearChainCRF]:
+    if p.event_shape != q.event_shape:
+        raise ValueError(
+            f"other has event shape {tuple(q.event_shape)}, expected {tuple(p.event_shape)}"
+        )
+    batch_shape = torch.broadcast_shapes(p.batch_shape, q.batch_shape)
+    p, q = (d if d.batch_shape == batch_shape else d.expand(batch_shape) for d in (p, q))
+    if not torch.equal(p.lengths, q.lengths):
+        raise ValueError("other has chains of other lengths, hence over other paths")
+    return p, q
+
+
+def _difference(left: Tensor, right: Tensor) -> Tensor:
+    forbidden = (left == -torch.inf) | (right == -torch.inf)
+    return torch.where(forbidden, 0.0, left - right)
+
+
+def _allowed(chain: ops.Chain) -> ops.Chain:
+    """The same paths allowed, all with score 0."""
+    nodes, edges = (torch.where(x == -torch.inf, x, 0.0).detach() for x in chain[:2])
+    return ops.Chain(nodes, edges, chain.lengths)
+
+
+def _escapes(p: ops.Chain, q: ops.Chain) -> Tensor:
+    """bool [N]: is there a path that p allows and q forbids?
+
+    Every step that q forbids scores 1, every other 0: does the best path that p allows score?
+    """
+    forbidden = [(x == -torch.inf) for x in q[:2]]
+    if not any(bool(x.any()) for x in forbidden):
+        return torch.zeros_like(p.lengths, dtype=torch.bool)
+    nodes, edges, lengths = _allowed(p)
+    edges, forbidden_edges = same_form(edges, forbidden[1].to(edges.dtype))
+    return ops.viterbi(ops.Chain(nodes + forbidden[0], edges + forbidden_edges, lengths)).score > 0

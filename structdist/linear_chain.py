@@ -1,0 +1,452 @@
+"""`LinearChainCRF`: a distribution over state sequences that obeys `torch.distributions`.
+
+This file holds shapes, validation and caching. The dynamic programs are in `structdist.ops`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution, constraints, register_kl
+from torch.nn.functional import one_hot
+
+from structdist import divergences, ops, perturb_map
+from structdist.potentials import (
+    Potentials,
+    flatten_edges,
+    make_potentials,
+    require_allowed_values,
+    require_edge_shape,
+)
+from structdist.relaxation import gumbel_noise, require_temperature, straight_through
+from structdist.support import OneHotPaths, is_one_hot
+
+if TYPE_CHECKING:
+    import torch_struct
+
+MAX_ENUMERATED = 10_000_000
+
+
+class TopK(NamedTuple):
+    paths: Tensor  # [k, *B, T], best first
+    log_probs: Tensor  # [k, *B], -inf where a chain has fewer than k paths
+
+
+class LinearChainCRF(Distribution):
+    """A linear-chain conditional random field over paths of `T` steps and `K` states.
+
+    Args:
+        emissions: `[*B, T, K]`, the score of each state at each step.
+        transitions: `[K, K]`, `[*B, K, K]` or `[*B, T-1, K, K]`; entry `[..., i, j]` scores moving
+            from `i` to `j`. With one dimension more than `emissions` they vary with time.
+        lengths: `[*B]`, integers in `0..T` (default `T`). What stands beyond never matters.
+        start, end: `[K]` or `[*B, K]`, scores of the first and the last state.
+
+    `-inf` forbids. Events are one-hot, `[T, K]`, zeros beyond the length; paths are their integer
+    form `[T]`. Half-precision scores are computed, and answered, in float32.
+    """
+
+    arg_constraints = {
+        "emissions": constraints.dependent(is_discrete=False, event_dim=2),
+        "transitions": constraints.dependent(is_discrete=False, event_dim=2),
+        "start": constraints.dependent(is_discrete=False, event_dim=1),
+        "end": constraints.dependent(is_discrete=False, event_dim=1),
+    }
+    has_rsample = True
+    has_enumerate_support = True
+
+    def __init__(
+        self,
+        emissions: Tensor,
+        transitions: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        start: Tensor | None = None,
+        end: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self._adopt(make_potentials(emissions, transitions, lengths, start, end), validate_args)
+        if self._validate_args:
+            require_allowed_values(self._potentials)
+
+    def _adopt(self, potentials: Potentials, validate_args: bool | None) -> None:
+        self._potentials = potentials
+        self._filtered: ops.Filtered | None = None
+        event_shape = potentials.emissions.shape[-2:]
+        super().__init__(potentials.batch_shape, event_shape, validate_args=validate_args)
+
+    @classmethod
+    def from_hmm(
+        cls,
+        initial: Tensor,
+        transition: Tensor,
+        observation: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        validate_args: bool | None = None,
+    ) -> LinearChainCRF:
+        """The posterior of a hidden Markov model, from log probabilities.
+
+        `initial` `[K]`, `transition` `[K, K]` (from, to), `observation` `[*B, T, K]`: of what was
+        observed at each step, given each state. Then `log_partition` is the log evidence.
+        """
+        return cls(observation, transition, lengths, start=initial, validate_args=validate_args)
+
+    @classmethod
+    def from_torch_struct(cls, dist: torch_struct.LinearChainCRF) -> LinearChainCRF:
+        """The same distribution over nodes, from torch-struct's over edges."""
+        from structdist.compat import from_torch_struct
+
+        return from_torch_struct(dist)
+
+    def to_torch_struct(self) -> torch_struct.LinearChainCRF:
+        """A drop-in `torch_struct.LinearChainCRF` over edges, batch dimensions flattened."""
+        from structdist.compat import to_torch_struct
+
+        return to_torch_struct(self)
+
+    # Parameters, broadcast to the batch shape ------------------------------------------------
+
+    @property
+    def emissions(self) -> Tensor:
+        return self._potentials.emissions
+
+    @property
+    def transitions(self) -> Tensor:
+        return self._potentials.transitions
+
+    @property
+    def lengths(self) -> Tensor:
+        return self._potentials.lengths
+
+    @property
+    def start(self) -> Tensor | None:
+        return self._potentials.start
+
+    @property
+    def end(self) -> Tensor | None:
+        return self._potentials.end
+
+    @property
+    def support(self) -> OneHotPaths:  # type: ignore[override]
+        return OneHotPaths(self.lengths, *self.event_shape)
+
+    def expand(
+        self, batch_shape: Sequence[int], _instance: LinearChainCRF | None = None
+    ) -> LinearChainCRF:
+        new = self._get_checked_instance(LinearChainCRF, _instance)
+        new._adopt(self._potentials.expand(torch.Size(batch_shape)), self._validate_args)
+        return new
+
+    def __repr__(self) -> str:
+        num_steps, num_states = self.event_shape
+        return (
+            f"LinearChainCRF(batch_shape={tuple(self.batch_shape)}, T={num_steps}, K={num_states})"
+        )
+
+    # Inference -------------------------------------------------------------------------------
+
+    def _chain(self) -> ops.Chain:
+        return self._potentials.flatten()
+
+    def _filter(self) -> ops.Filtered:
+        """The forward pass: run once, then shared. Holds numbers only, never a graph."""
+        stale = self._filtered is not None and (
+            self._filtered.log_z.is_inference() and not torch.is_inference_mode_enabled()
+        )
+        if self._filtered is None or stale:
+            self._filtered = ops.filter(self._chain())
+            self._require_possible(self._filtered.log_z)
+        return self._filtered
+
+    def _require_possible(self, log_weight: Tensor) -> None:
+        """Raise where the log weight [N] of all paths, or of the best, says that there is none."""
+        if self._validate_args:
+            impossible = (log_weight == -torch.inf).view(self.batch_shape)
+            if impossible.any():
+                index = tuple(impossible.nonzero()[0].tolist())
+                raise ValueError(
+                    f"the chain at batch index {index} has no allowed path: emissions, "
+                    "transitions, start and end forbid every one"
+                )
+
+    def _per_chain(self, x: Tensor) -> Tensor:
+        """[N, ...] as [*B, ...], in the dtype of the distribution."""
+        return x.to(self.emissions.dtype).view(self.batch_shape + x.shape[1:])
+
+    @property
+    def log_partition(self) -> Tensor:
+        """`[*B]`: log of the sum of exp(score) over all paths. O(T K^2)."""
+        return self._per_chain(ops.log_partition(self._chain(), self._filter()))
+
+    @property
+    def marginals(self) -> Tensor:
+        """`[*B, T, K]`: the probability of each state at each step. O(T K^2)."""
+        return self._per_chain(ops.node_marginals(self._chain(), self._filter()))
+
+    @property
+    def mean(self) -> Tensor:
+        return self.marginals
+
+    @property
+    def variance(self) -> Tensor:
+        mean = self.marginals
+        return mean * (1 - mean)
+
+    @property
+    def edge_marginals(self) -> Tensor:
+        """`[*B, T-1, K, K]`: the probability of each move from i to j. O(T K^2), memory too."""
+        return self._per_chain(ops.edge_marginals(self._chain(), self._filter()))
+
+    @property
+    def argmax(self) -> Tensor:
+        """`[*B, T]`: the best path (Viterbi). O(T K^2)."""
+        best = ops.viterbi(self._chain())
+        self._require_possible(best.score)
+        return best.path.view(self.batch_shape + self.event_shape[:1])
+
+    @property
+    def mode(self) -> Tensor:
+        """`[*B, T, K]`: the best event."""
+        return self._one_hot(self.argmax)
+
+    def topk(self, k: int) -> TopK:
+        """The `k` best paths, best first. O(T K^2 k)."""
+        if isinstance(k, bool) or not isinstance(k, int) or k < 0:
+            raise ValueError(f"k must be a non-negative integer, got {k!r}")
+        chain, filtered = self._chain(), self._filter()
+        found = ops.k_best(chain, max(k, 1))
+        scores = ops.path_scores(chain, found.paths) - ops.log_partition(chain, filtered)
+        log_probs = torch.where(found.scores == -torch.inf, -torch.inf, scores)
+        paths = found.paths[:k].view((k,) + self.batch_shape + self.event_shape[:1])
+        return TopK(paths, log_probs[:k].view((k,) + self.batch_shape).to(self.emissions.dtype))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """`[*S, *B]`, of events `[*S, *B, T, K]` or integer paths `[*S, *B, T]`.
+
+        Values beyond a chain's length do not matter. No gradient flows to the value.
+        """
+        paths = self._as_paths(value)
+        full_shape = self._full_shape(paths.shape[:-1])
+        num_steps = self.event_shape[0]
+        paths = paths.expand(full_shape + (num_steps,))
+        paths = paths.reshape(-1, self.batch_shape.numel(), num_steps)
+        chain = self._chain()
+        scores = ops.path_scores(chain, paths) - ops.log_partition(chain, self._filter())
+        return scores.to(self.emissions.dtype).view(full_shape)
+
+    def _full_shape(self, shape: torch.Size) -> torch.Size:
+        try:
+            return torch.broadcast_shapes(shape, self.batch_shape)
+        except RuntimeError:
+            raise ValueError(
+                f"value has sample and batch shape {tuple(shape)}, which does not broadcast with "
+                f"the batch shape {tuple(self.batch_shape)}"
+            ) from None
+
+    def _as_paths(self, value: Tensor) -> Tensor:
+        if not isinstance(value, Tensor):
+            raise ValueError(f"value must be a tensor, got {type(value).__name__}")
+        num_steps, num_states = self.event_shape
+        one_hot_form = value.is_floating_point() or value.dtype == torch.bool
+        wanted = self.event_shape if one_hot_form else self.event_shape[:1]
+        if value.shape[value.dim() - len(wanted) :] != wanted:
+            raise ValueError(
+                f"value must end in {(num_steps, num_states)} (one-hot, floating point or bool) "
+                f"or in {(num_steps,)} (an integer path), got {tuple(value.shape)} {value.dtype}"
+            )
+        if self._validate_args:
+            if one_hot_form:
+                valid = is_one_hot(value)
+            else:
+                valid = (value >= 0) & (value < num_states)
+            self._full_shape(valid.shape[:-1])
+            if not (valid | ~self._potentials.active).all():
+                kind = "one-hot rows" if one_hot_form else f"states in 0..{num_states - 1}"
+                raise ValueError(f"value must hold {kind} within the lengths")
+        return value.to(torch.uint8).argmax(-1) if one_hot_form else value.long()
+
+    def entropy(self) -> Tensor:
+        """`[*B]`: in nats, by the entropy semiring. O(T K^2)."""
+        return self._per_chain(ops.entropy(self._chain(), self._filter()))
+
+    def cross_entropy(self, other: LinearChainCRF) -> Tensor:
+        """`[*B]`: -E_self[log other]; inf where `other` forbids what `self` allows."""
+        return divergences.cross_entropy(self, other)
+
+    def renyi_entropy(self, order: float) -> Tensor:
+        """`[*B]`: 0 is the log number of allowed paths, 1 the entropy, inf that of the mode."""
+        return divergences.renyi_entropy(self, order)
+
+    def expectation(
+        self, node_values: Tensor | None = None, edge_values: Tensor | None = None
+    ) -> Tensor:
+        """`[*B]`: E of the sum of values along the path. O(T K^2).
+
+        `node_values` broadcast to `[*B, T, K]`; `edge_values` are `[K, K]`, `[*B, K, K]` or
+        `[*B, T-1, K, K]`, from i to j. What has probability 0 counts 0. Differentiable in both.
+        """
+        chain = self._chain()
+        dtype, batch_shape = self.emissions.dtype, self.batch_shape
+        nodes = edges = None
+        if node_values is not None:
+            try:
+                nodes = node_values.to(dtype).expand(batch_shape + self.event_shape)
+            except RuntimeError:
+                raise ValueError(
+                    f"node_values must broadcast to {tuple(batch_shape + self.event_shape)}, "
+                    f"got {tuple(node_values.shape)}"
+                ) from None
+            nodes = nodes.reshape(chain.emissions.shape)
+        if edge_values is not None:
+            require_edge_shape("edge_values", edge_values, len(batch_shape), *self.event_shape)
+            edge_dims = 3 if edge_values.dim() == len(batch_shape) + 3 else 2
+            edges = flatten_edges(edge_values.to(dtype), batch_shape, edge_dims)
+        return self._per_chain(ops.expectation(chain, nodes, edges, self._filter()))
+
+    # Samples ---------------------------------------------------------------------------------
+
+    def _one_hot(self, paths: Tensor) -> Tensor:
+        """Paths [..., *B, T] as events [..., *B, T, K]."""
+        events = one_hot(paths, self.event_shape[1]).to(self.emissions.dtype)
+        return events * self._potentials.active.unsqueeze(-1)
+
+    def sample_paths(
+        self, sample_shape: Sequence[int] = (), *, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """`[*S, *B, T]`: exact, independent draws (forward filtering, backward sampling).
+
+        O(T K^2) once and O(T K) a sample.
+        """
+        sample_shape = torch.Size(sample_shape)
+        with torch.no_grad():
+            chain, filtered = self._chain(), self._filter()
+            size = (sample_shape.numel(), *chain.emissions.shape[:2])
+            uniform = torch.rand(
+                size, dtype=torch.float64, device=self.emissions.device, generator=generator
+            )
+            paths = ops.sample_paths(chain, uniform, filtered)
+        return paths.view(sample_shape + self.batch_shape + self.event_shape[:1])
+
+    def sample(  # type: ignore[override]
+        self, sample_shape: Sequence[int] = (), *, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """`[*S, *B, T, K]`: exact, independent draws as one-hot events."""
+        return self._one_hot(self.sample_paths(sample_shape, generator=generator))
+
+    def rsample(  # type: ignore[override]
+        self,
+        sample_shape: Sequence[int] = (),
+        *,
+        temperature: float = 1.0,
+        straight_through: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """`[*S, *B, T, K]`: Gumbel-FFBS, Algorithm 2 of Fu et al. (2020).
+
+        The argmax of each row is an exact draw at every temperature; the temperature only softens
+        the relaxation. With `straight_through` the value is that draw, one-hot, and the gradient
+        is the relaxation's. O(T K^2) once and O(T K) a sample, both passes.
+        """
+        temperature = require_temperature(temperature)
+        sample_shape = torch.Size(sample_shape)
+        chain = self._chain()
+        size = (sample_shape.numel(), *chain.emissions.shape)
+        gumbel = gumbel_noise(size, chain.emissions, generator)
+        draw = ops.gumbel_ffbs(chain, gumbel, temperature, self._filter())
+        return self._present(draw, sample_shape, straight_through)
+
+    def perturb_and_map(
+        self,
+        sample_shape: Sequence[int] = (),
+        *,
+        temperature: float = 1.0,
+        straight_through: bool = False,
+        perturb: str = "edges",
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """`[*S, *B, T, K]`: Perturb-and-MAP (PM-MRF), a biased baseline with relaxed Viterbi.
+
+        Gumbel noise is added to the first node and every edge (`perturb="edges"`, memory
+        O(S B T K^2)) or to every node (`perturb="nodes"`, O(S B T K)).
+        """
+        temperature = require_temperature(temperature)
+        sample_shape = torch.Size(sample_shape)
+        self._filter()  # raises where there is no path to find
+        draw = perturb_map.perturb_and_map(
+            self._chain(), sample_shape.numel(), temperature, perturb, generator
+        )
+        return self._present(draw, sample_shape, straight_through)
+
+    def _present(self, draw: ops.Draw, sample_shape: torch.Size, hard: bool) -> Tensor:
+        """A kernel's draw [S, N, ...] in the shape of this distribution's samples."""
+        shape = sample_shape + self.batch_shape
+        soft = draw.soft.view(shape + self.event_shape)
+        if not hard:
+            return soft
+        return straight_through(self._one_hot(draw.path.view(shape + self.event_shape[:1])), soft)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """`[K^n, *B, T, K]`: every path of the common length n (`*B` of ones unless `expand`)."""
+        num_steps, num_states = self.event_shape
+        lengths = self.lengths.unique().tolist()
+        if len(lengths) > 1:
+            raise NotImplementedError("chains of unequal lengths have unequal supports")
+        length = lengths[0] if lengths else num_steps
+        if num_states**length > MAX_ENUMERATED:
+            raise ValueError(f"K^n = {num_states}^{length} paths are too many to enumerate")
+        paths = torch.zeros(num_states**length, num_steps, dtype=torch.long)
+        paths[:, :length] = ops.enumerate_paths(length, num_states)
+        events = one_hot(paths, num_states).to(self.emissions)
+        events[:, length:] = 0
+        ones = (1,) * len(self.batch_shape)
+        events = events.view((-1,) + ones + self.event_shape)
+        return events.expand((-1,) + self.batch_shape + self.event_shape) if expand else events
+
+    # New distributions -----------------------------------------------------------------------
+
+    def condition(self, observed: Tensor) -> LinearChainCRF:
+        """Given some labels: integers `[*B, T]`, -1 where unknown.
+
+        The new `log_partition` minus this one is the log probability of what was observed.
+        """
+        num_states = self.event_shape[1]
+        if observed.is_floating_point() or observed.dtype == torch.bool:
+            raise ValueError(f"observed must be integers, got {observed.dtype}")
+        observed = self._over_steps("observed", observed, self.event_shape[:1])
+        inside = observed[self._potentials.active.expand(observed.shape)]
+        if self._validate_args and ((inside < -1) | (inside >= num_states)).any():
+            raise ValueError(f"observed must lie in -1..{num_states - 1} (-1 = unknown)")
+        states = torch.arange(num_states, device=observed.device)
+        return self.restrict((observed.unsqueeze(-1) == states) | (observed == -1).unsqueeze(-1))
+
+    def restrict(self, allowed: Tensor) -> LinearChainCRF:
+        """Within a bool mask of allowed states, `[*B, T, K]`."""
+        if allowed.dtype != torch.bool:
+            raise ValueError(f"allowed must be bool, got {allowed.dtype}")
+        allowed = self._over_steps("allowed", allowed, self.event_shape)
+        allowed = allowed | ~self._potentials.active.unsqueeze(-1)
+        batch = self.expand(allowed.shape[:-2])._potentials
+        masked = batch.with_emissions(torch.where(allowed, batch.emissions, -torch.inf))
+        new = self._get_checked_instance(LinearChainCRF)
+        new._adopt(masked, self._validate_args)
+        return new
+
+    def _over_steps(self, name: str, x: Tensor, event_shape: torch.Size) -> Tensor:
+        """Broadcast `x` with the batch shape, after a check of its event shape."""
+        try:
+            batch_shape = torch.broadcast_shapes(
+                x.shape[: max(x.dim() - len(event_shape), 0)], self.batch_shape
+            )
+            return x.expand(batch_shape + event_shape)
+        except RuntimeError:
+            raise ValueError(
+                f"{name} must broadcast to {tuple(self.batch_shape + event_shape)}, "
+                f"got {tuple(x.shape)}"
+            ) from None
+
+
+register_kl(LinearChainCRF, LinearChainCRF)(divergences.kl)

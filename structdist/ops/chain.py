@@ -1,0 +1,38 @@
+"""What every kernel is given: a flat batch of chains, as plain tensors."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Chain(NamedTuple):
+    """N chains. Start and end scores are part of the emissions; entry [i, j] goes from i to j.
+
+    What stands at or beyond a chain's length is padding: kernels never let it matter.
+    """
+
+    emissions: Tensor  # [N, T, K]
+    transitions: Tensor  # [K, K], [N, K, K] or [N, T-1, K, K]
+    lengths: Tensor  # [N], integers in 0..T
+
+
+def in_chain(lengths: Tensor, num_steps: int) -> Tensor:
+    """Which steps belong to their chain: bool [..., T]."""
+    return torch.arange(num_steps, device=lengths.device) < lengths.unsqueeze(-1)
+
+
+def edges_at(transitions: Tensor, t: int) -> Tensor:
+    """Scores of moving from step t to t+1, ready to broadcast: [1, K, K] or [N, K, K]."""
+    if transitions.dim() == 2:
+        return transitions.unsqueeze(0)
+    return transitions if transitions.dim() == 3 else transitions[:, t]
+
+
+def edges_into(transitions: Tensor, t: int, state: Tensor) -> Tensor:
+    """Scores of moving into `state` [S, N] from step t to t+1: [S, N, K]."""
+    incoming = edges_at(transitions, t).transpose(-1, -2)
+    chain = torch.arange(state.shape[-1], device=state.device)
+    return incoming[0][state] if len(incoming) == 1 else incoming[chain, state]

@@ -1,0 +1,231 @@
+"""What a chain is made of: shapes, broadcasting, lengths, and what may stand where.
+
+Index convention, everywhere in this package: `transitions[..., i, j]` scores moving **from** state
+`i` **to** state `j`. A path `z` of length `n` has the score
+
+    sum_t emissions[t, z_t] + sum_t transitions[z_t, z_{t+1}] + start[z_1] + end[z_n].
+
+The number of dimensions tells the forms of `transitions` apart: one more than `emissions` means
+that they vary with time, `[*B, T-1, K, K]`; as many or fewer, that they do not, `[*B, K, K]`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from structdist.ops import Chain, in_chain
+
+
+@dataclass(frozen=True)
+class Potentials:
+    """The parameters of a batch of chains, with one batch shape, dtype and device."""
+
+    emissions: Tensor  # [*B, T, K]
+    transitions: Tensor  # [K, K], or [*B, K, K] and [*B, T-1, K, K] with dimensions of size 1 kept
+    lengths: Tensor  # [*B]
+    start: Tensor | None  # [*B, K]
+    end: Tensor | None  # [*B, K]
+    time_varying: bool
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        return self.lengths.shape
+
+    @property
+    def num_steps(self) -> int:
+        return self.emissions.shape[-2]
+
+    @property
+    def num_states(self) -> int:
+        return self.emissions.shape[-1]
+
+    @property
+    def active(self) -> Tensor:
+        """Which steps belong to their chain: bool [*B, T]."""
+        return in_chain(self.lengths, self.num_steps)
+
+    def with_emissions(self, emissions: Tensor) -> Potentials:
+        return replace(self, emissions=emissions)
+
+    def expand(self, batch_shape: torch.Size) -> Potentials:
+        """The same chains over a larger batch; shared transitions stay shared."""
+
+        def grow(x: Tensor | None, event_dims: int) -> Tensor | None:
+            return None if x is None else x.expand(batch_shape + x.shape[x.dim() - event_dims :])
+
+        event_dims = 3 if self.time_varying else 2
+        missing = len(batch_shape) - (self.transitions.dim() - event_dims)
+        shared = self.transitions.dim() == 2
+        transitions = self.transitions if shared else self.transitions[(None,) * missing]
+        return replace(
+            self,
+            emissions=self.emissions.expand(batch_shape + self.emissions.shape[-2:]),
+            transitions=transitions,
+            lengths=self.lengths.expand(batch_shape),
+            start=grow(self.start, 1),
+            end=grow(self.end, 1),
+        )
+
+    def flatten(self) -> Chain:
+        """One batch dimension, start and end scores folded into the emissions: what kernels take."""
+        emissions, lengths = self.emissions, self.lengths
+        if self.start is not None:
+            first = emissions[..., :1, :] + self.start.unsqueeze(-2)
+            emissions = torch.cat([first, emissions[..., 1:, :]], -2)
+        if self.end is not None:
+            last = torch.arange(self.num_steps, device=lengths.device) == lengths[..., None] - 1
+            emissions = torch.where(last[..., None], emissions + self.end.unsqueeze(-2), emissions)
+        edge_dims = 3 if self.time_varying else 2
+        return Chain(
+            emissions.reshape(-1, self.num_steps, self.num_states),
+            flatten_edges(self.transitions, self.batch_shape, edge_dims),
+            lengths.reshape(-1),
+        )
+
+
+def flatten_edges(edges: Tensor, batch_shape: torch.Size, edge_dims: int) -> Tensor:
+    """Edge scores in a form of `Chain`: [K, K] where all chains share them, else [N, ..., K, K]."""
+    event_shape = edges.shape[edges.dim() - edge_dims :]
+    if edge_dims == 2 and edges.numel() == event_shape.numel():
+        return edges.reshape(event_shape)
+    return edges.expand(batch_shape + event_shape).reshape(-1, *event_shape)
+
+
+def make_potentials(
+    emissions: Tensor,
+    transitions: Tensor,
+    lengths: Tensor | None,
+    start: Tensor | None,
+    end: Tensor | None,
+) -> Potentials:
+    """Check the shapes, and bring everything to one batch shape, dtype and device.
+
+    Half precision becomes float32: sums over paths need the digits.
+    """
+    given = {"emissions": emissions, "transitions": transitions, "start": start, "end": end}
+    scores = {name: x for name, x in given.items() if x is not None}
+    _require_real_tensors(scores, emissions)
+    _require_shapes(scores)
+    dtype = _compute_dtype(*scores.values())
+    emissions, transitions = emissions.to(dtype), transitions.to(dtype)
+    start, end = (None if x is None else x.to(dtype) for x in (start, end))
+    lengths = _integer_lengths(lengths, emissions)
+
+    time_varying = transitions.dim() == emissions.dim() + 1
+    batch_shapes = {
+        "emissions": emissions.shape[:-2],
+        "transitions": transitions.shape[: -3 if time_varying else -2],
+        "lengths": lengths.shape,
+        "start": None if start is None else start.shape[:-1],
+        "end": None if end is None else end.shape[:-1],
+    }
+    batch_shape = _broadcast(batch_shapes)
+    return Potentials(emissions, transitions, lengths, start, end, time_varying).expand(batch_shape)
+
+
+def _compute_dtype(*tensors: Tensor) -> torch.dtype:
+    dtype = torch.float32
+    for tensor in tensors:
+        dtype = torch.promote_types(dtype, tensor.dtype)
+    return dtype
+
+
+def _require_real_tensors(scores: dict[str, Tensor], emissions: Tensor) -> None:
+    for name, x in scores.items():
+        if not isinstance(x, Tensor):
+            raise ValueError(f"{name} must be a tensor, got {type(x).__name__}")
+        if not x.is_floating_point():
+            raise ValueError(f"{name} must be floating point, got {x.dtype}")
+        if x.device != emissions.device:
+            raise ValueError(f"{name} is on {x.device}, but emissions are on {emissions.device}")
+
+
+def _require_shapes(scores: dict[str, Tensor]) -> None:
+    emissions, transitions = scores["emissions"], scores["transitions"]
+    if emissions.dim() < 2 or 0 in emissions.shape[-2:]:
+        raise ValueError(
+            f"emissions must be [*B, T, K] with T and K at least 1, got {_shape(emissions)}"
+        )
+    num_steps, num_states = emissions.shape[-2:]
+    require_edge_shape("transitions", transitions, emissions.dim() - 2, num_steps, num_states)
+    for name in ("start", "end"):
+        x = scores.get(name)
+        if x is not None and (x.dim() < 1 or x.shape[-1] != num_states):
+            raise ValueError(
+                f"{name} must be [K] or [*B, K] with K = {num_states}, got {_shape(x)}"
+            )
+
+
+def require_edge_shape(
+    name: str, edges: Tensor, batch_dims: int, num_steps: int, num_states: int
+) -> None:
+    """Raise unless `edges` is [K, K], [*B, K, K] or [*B, T-1, K, K]."""
+    fits = 2 <= edges.dim() <= batch_dims + 3 and edges.shape[-2:] == (num_states, num_states)
+    if fits and edges.dim() == batch_dims + 3:
+        fits = edges.shape[-3] == num_steps - 1
+    if not fits:
+        raise ValueError(
+            f"{name} must be [K, K], [*B, K, K] or [*B, T-1, K, K] with K = {num_states}, "
+            f"T - 1 = {num_steps - 1} and {batch_dims} batch dimensions at most, "
+            f"got {_shape(edges)}"
+        )
+
+
+def _integer_lengths(lengths: Tensor | None, emissions: Tensor) -> Tensor:
+    if lengths is None:
+        size = emissions.shape[:-2]
+        return torch.full(size, emissions.shape[-2], device=emissions.device)
+    lengths = torch.as_tensor(lengths, device=emissions.device)
+    if lengths.dtype == torch.bool or lengths.is_floating_point() or lengths.is_complex():
+        raise ValueError(f"lengths must be integers, got {lengths.dtype}")
+    return lengths.long()
+
+
+def _broadcast(shapes: dict[str, torch.Size | None]) -> torch.Size:
+    known = {name: shape for name, shape in shapes.items() if shape is not None}
+    batch_shape = torch.Size()
+    for name, shape in known.items():
+        try:
+            batch_shape = torch.broadcast_shapes(batch_shape, shape)
+        except RuntimeError:
+            raise ValueError(
+                f"{name} has batch shape {tuple(shape)}, which does not broadcast with that of "
+                f"the arguments before it, {tuple(batch_shape)}"
+            ) from None
+    return batch_shape
+
+
+def _shape(x: Tensor) -> str:
+    return str(tuple(x.shape))
+
+
+def require_allowed_values(p: Potentials) -> None:
+    """Raise on lengths out of range, and on NaN or +inf inside a chain (padding may hold either)."""
+    if p.lengths.numel() == 0:
+        return
+    shortest, longest = torch.stack(p.lengths.aminmax()).tolist()
+    if shortest < 0 or longest > p.num_steps:
+        raise ValueError(
+            f"lengths must lie in 0..{p.num_steps}, got values from {shortest} to {longest}"
+        )
+    _require_below_inf("emissions", p.emissions, p.active[..., None])
+    in_use = p.active[..., 1:, None, None] if p.time_varying else None
+    _require_below_inf("transitions", p.transitions, in_use)
+    for name, x in (("start", p.start), ("end", p.end)):
+        if x is not None:
+            _require_below_inf(name, x, None)
+
+
+def _require_below_inf(name: str, x: Tensor, in_use: Tensor | None) -> None:
+    if x.numel() == 0 or x.max() < torch.inf:  # NaN wins a max, and fails the comparison
+        return
+    bad = ~(x < torch.inf)
+    if in_use is not None:
+        bad = bad & in_use
+    if bad.any():
+        where = bad.nonzero()[0].tolist()
+        value = x.expand(bad.shape)[tuple(where)].item()
+        raise ValueError(f"{name} must be finite or -inf, got {value} at index {where}")
