@@ -1,9 +1,11 @@
 """Packaging. Only `structdist` is installed; `models` and `benchmarks` run from a checkout."""
 
+import platform
 import re
+import sys
 from pathlib import Path
 
-from setuptools import find_packages, setup
+from setuptools import Extension, find_packages, setup
 
 ROOT = Path(__file__).parent
 VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "structdist/__init__.py").read_text())[1]
@@ -11,6 +13,22 @@ VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "structdist/__init__.py").r
 TORCH_STRUCT = ["torch-struct>=0.5"]
 BENCHMARKS = [*TORCH_STRUCT, "pytorch-crf>=0.7.2", "rich>=13", "typer>=0.12", "matplotlib>=3.8"]
 DEV = [*BENCHMARKS, "pytest>=8", "hypothesis>=6.100", "numpy>=1.26", "ruff>=0.6", "mypy>=1.11"]
+
+# Plain C++ behind C names, loaded with ctypes: it needs no torch to build and fits every version.
+# Where it does not compile, the install goes on without it, and torch does the work.
+ON_LINUX, ON_X86 = sys.platform == "linux", platform.machine() in ("x86_64", "AMD64")
+NATIVE = Extension(
+    "structdist.ops._native",
+    sources=sorted(str(f.relative_to(ROOT)) for f in ROOT.glob("structdist/ops/csrc/*.cpp")),
+    depends=sorted(str(f.relative_to(ROOT)) for f in ROOT.glob("structdist/ops/csrc/*.h")),
+    extra_compile_args=[
+        *["-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden"],
+        *(["-march=x86-64-v3"] if ON_X86 else []),
+        *(["-fopenmp"] if ON_LINUX else []),
+    ],
+    extra_link_args=["-fopenmp"] if ON_LINUX else [],
+    optional=True,
+)
 
 setup(
     name="structdist",
@@ -22,6 +40,7 @@ setup(
     python_requires=">=3.10",
     packages=find_packages(include=["structdist", "structdist.*"]),
     package_data={"structdist": ["py.typed"]},
+    ext_modules=[NATIVE] if sys.platform != "win32" else [],
     install_requires=["torch>=2.4"],
     extras_require={"torch-struct": TORCH_STRUCT, "benchmarks": BENCHMARKS, "dev": DEV},
 )

@@ -33,7 +33,7 @@ def kl(p: LinearChainCRF, q: LinearChainCRF) -> Tensor:
     p, q = _over_one_batch(p, q)
     p_chain, q_chain = p._chain(), q._chain()
     nodes = _difference(p_chain.emissions, q_chain.emissions)
-    edges = _difference(*same_form(p_chain.transitions, q_chain.transitions))
+    edges = _difference(*ops.same_form(p_chain.transitions, q_chain.transitions))
     gap = ops.expectation(p_chain, nodes, edges, p._filter())
     log_z = [ops.log_partition(d._chain(), d._filter()) for d in (p, q)]
     return p._per_chain(
@@ -53,23 +53,11 @@ def renyi_entropy(p: LinearChainCRF, order: float) -> Tensor:
     if math.isinf(order):
         return p._per_chain(log_z - ops.path_scores(chain, ops.viterbi(chain).path[None])[0])
     if order == 0:
-        return p._per_chain(ops.filter(_allowed(chain)).log_z)
+        allowed = _allowed(chain)
+        return p._per_chain(ops.log_partition(allowed, ops.filter(allowed)))
     tempered = ops.Chain(chain.emissions * order, chain.transitions * order, chain.lengths)
     log_power_sum = ops.log_partition(tempered, ops.filter(tempered)) - order * log_z
     return p._per_chain(log_power_sum / (1 - order))
-
-
-def same_form(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-    """Two sets of edge scores in the larger of their forms: [K, K], [N, K, K] or [N, T-1, K, K]."""
-    if left.dim() == right.dim():
-        return left, right
-    if left.dim() > right.dim():
-        larger, smaller = left, right
-    else:
-        larger, smaller = right, left
-    grown = smaller.unsqueeze(1) if (smaller.dim(), larger.dim()) == (3, 4) else smaller
-    grown = grown.expand(larger.shape)
-    return (left, grown) if larger is left else (grown, right)
 
 
 def _over_one_batch(p: LinearChainCRF, q: LinearChainCRF) -> tuple[LinearChainCRF, LinearChainCRF]:
@@ -77,7 +65,13 @@ def _over_one_batch(p: LinearChainCRF, q: LinearChainCRF) -> tuple[LinearChainCR
         raise ValueError(
             f"other has event shape {tuple(q.event_shape)}, expected {tuple(p.event_shape)}"
         )
-    batch_shape = torch.broadcast_shapes(p.batch_shape, q.batch_shape)
+    try:
+        batch_shape = torch.broadcast_shapes(p.batch_shape, q.batch_shape)
+    except RuntimeError:
+        raise ValueError(
+            f"other has batch shape {tuple(q.batch_shape)}, which does not broadcast with "
+            f"{tuple(p.batch_shape)}"
+        ) from None
     p, q = (d if d.batch_shape == batch_shape else d.expand(batch_shape) for d in (p, q))
     if not torch.equal(p.lengths, q.lengths):
         raise ValueError("other has chains of other lengths, hence over other paths")
@@ -104,5 +98,5 @@ def _escapes(p: ops.Chain, q: ops.Chain) -> Tensor:
     if not any(bool(x.any()) for x in forbidden):
         return torch.zeros_like(p.lengths, dtype=torch.bool)
     nodes, edges, lengths = _allowed(p)
-    edges, forbidden_edges = same_form(edges, forbidden[1].to(edges.dtype))
+    edges, forbidden_edges = ops.same_form(edges, forbidden[1].to(edges.dtype))
     return ops.viterbi(ops.Chain(nodes + forbidden[0], edges + forbidden_edges, lengths)).score > 0

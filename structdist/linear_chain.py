@@ -69,7 +69,7 @@ class LinearChainCRF(Distribution):
         validate_args: bool | None = None,
     ) -> None:
         self._adopt(make_potentials(emissions, transitions, lengths, start, end), validate_args)
-        if self._validate_args:
+        if self._validate_args and not ops.transforming():
             require_allowed_values(self._potentials)
 
     def _adopt(self, potentials: Potentials, validate_args: bool | None) -> None:
@@ -152,19 +152,20 @@ class LinearChainCRF(Distribution):
     def _chain(self) -> ops.Chain:
         return self._potentials.flatten()
 
-    def _filter(self) -> ops.Filtered:
+    def _filter(self) -> ops.Filtered | None:
         """The forward pass: run once, then shared. Holds numbers only, never a graph."""
-        stale = self._filtered is not None and (
-            self._filtered.log_z.is_inference() and not torch.is_inference_mode_enabled()
-        )
-        if self._filtered is None or stale:
-            self._filtered = ops.filter(self._chain())
-            self._require_possible(self._filtered.log_z)
-        return self._filtered
+        if ops.transforming():
+            return None
+        known = self._filtered
+        if known is None or (known.log_z.is_inference() and not torch.is_inference_mode_enabled()):
+            self._filtered = known = ops.filter(self._chain())
+            assert known is not None
+            self._require_possible(known.log_z)
+        return known
 
     def _require_possible(self, log_weight: Tensor) -> None:
         """Raise where the log weight [N] of all paths, or of the best, says that there is none."""
-        if self._validate_args:
+        if self._validate_args and not ops.transforming():
             impossible = (log_weight == -torch.inf).view(self.batch_shape)
             if impossible.any():
                 index = tuple(impossible.nonzero()[0].tolist())

@@ -80,7 +80,7 @@ class Potentials:
             emissions = torch.where(last[..., None], emissions + self.end.unsqueeze(-2), emissions)
         edge_dims = 3 if self.time_varying else 2
         return Chain(
-            emissions.reshape(-1, self.num_steps, self.num_states),
+            emissions.reshape(lengths.numel(), self.num_steps, self.num_states),
             flatten_edges(self.transitions, self.batch_shape, edge_dims),
             lengths.reshape(-1),
         )
@@ -91,7 +91,7 @@ def flatten_edges(edges: Tensor, batch_shape: torch.Size, edge_dims: int) -> Ten
     event_shape = edges.shape[edges.dim() - edge_dims :]
     if edge_dims == 2 and edges.numel() == event_shape.numel():
         return edges.reshape(event_shape)
-    return edges.expand(batch_shape + event_shape).reshape(-1, *event_shape)
+    return edges.expand(batch_shape + event_shape).reshape(batch_shape.numel(), *event_shape)
 
 
 def make_potentials(

@@ -1,55 +1,127 @@
-"""The dynamic programs on plain tensors: one door."""
+"""The dynamic programs on plain tensors: one door, several backends.
 
-from structdist.ops.chain import Chain, in_chain
+Behind it: `reference` (textbook, differentiable to any order), `rescaled` (fast, torch, every
+device) and `native` (the same, compiled, on the CPU), with `autograd` for their gradients. Inside
+a `torch.func` transform everything goes through `reference`, which the transforms can follow.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from structdist.ops import autograd, reference
+from structdist.ops.chain import Chain, Filtered, in_chain, same_form
 from structdist.ops.reference import (
     Best,
     Draw,
     KBest,
     enumerate_paths,
     k_best,
-    path_scores,
     relaxed_viterbi,
-    viterbi,
 )
-from structdist.ops import reference
-from typing import NamedTuple
-import torch
+from structdist.ops.scoring import path_scores
+
+__all__ = [
+    "Best",
+    "Chain",
+    "Draw",
+    "Filtered",
+    "KBest",
+    "edge_marginals",
+    "entropy",
+    "enumerate_paths",
+    "expectation",
+    "filter",
+    "gumbel_ffbs",
+    "in_chain",
+    "k_best",
+    "log_partition",
+    "node_marginals",
+    "path_scores",
+    "relaxed_viterbi",
+    "same_form",
+    "sample_paths",
+    "transforming",
+    "viterbi",
+]
 
 
-class Filtered(NamedTuple):
-    log_z: torch.Tensor
+def transforming() -> bool:
+    """Is this code inside a `torch.func` transform (vmap, grad, jvp, ...)?"""
+    return bool(torch._C._are_functorch_transforms_active())
 
 
-def filter(chain):
+def filter(chain: Chain) -> Filtered | None:
+    """The forward pass, to be given to the functions below; None inside a transform."""
+    if transforming():
+        return None
     with torch.no_grad():
-        return Filtered(reference.log_partition(chain))
+        return autograd.kernels_for(chain).filter(chain)
 
 
-def log_partition(chain, filtered):
-    return reference.log_partition(chain)
+def log_partition(chain: Chain, filtered: Filtered | None) -> Tensor:
+    """[N], float64 as the forward pass made it. O(N T K^2)."""
+    if filtered is None:
+        return reference.log_partition(chain)
+    return autograd.LogPartition.apply(*chain, *filtered)
 
 
-def entropy(chain, filtered):
-    return reference.entropy(chain)
+def node_marginals(chain: Chain, filtered: Filtered | None) -> Tensor:
+    """[N, T, K]. O(N T K^2)."""
+    if filtered is None:
+        return reference.node_marginals(chain)
+    return autograd.NodeMarginals.apply(*chain, *filtered)
 
 
-def node_marginals(chain, filtered):
-    return reference.node_marginals(chain)
+def edge_marginals(chain: Chain, filtered: Filtered | None) -> Tensor:
+    """[N, T-1, K, K]. O(N T K^2), memory too."""
+    if filtered is None:
+        return reference.edge_marginals(chain)
+    return autograd.EdgeMarginals.apply(*chain, *filtered)
 
 
-def edge_marginals(chain, filtered):
-    return reference.edge_marginals(chain)
+def entropy(chain: Chain, filtered: Filtered | None) -> Tensor:
+    """[N], float64. O(N T K^2)."""
+    if filtered is None:
+        return reference.entropy(chain)
+    return autograd.Entropy.apply(*chain, *filtered)
 
 
-def expectation(chain, nodes, edges, filtered):
-    nodes = torch.zeros_like(chain.emissions) if nodes is None else nodes
-    edges = torch.zeros_like(chain.transitions) if edges is None else edges
-    return reference.expectation(chain, nodes, edges)
+def expectation(
+    chain: Chain, nodes: Tensor | None, edges: Tensor | None, filtered: Filtered | None
+) -> Tensor:
+    """[N], float64: E of the sum of node values [N, T, K] and edge values. O(N T K^2)."""
+    emissions, transitions, lengths = chain
+    if nodes is None:
+        nodes = torch.zeros_like(emissions)
+    if edges is not None:
+        transitions, edges = same_form(transitions, edges)
+    if filtered is None:
+        edges = torch.zeros_like(transitions) if edges is None else edges
+        return reference.expectation(Chain(emissions, transitions, lengths), nodes, edges)
+    return autograd.Expectation.apply(emissions, transitions, nodes, edges, lengths, *filtered)
 
 
-def sample_paths(chain, uniform, filtered):
-    return reference.sample_paths(chain, uniform)
+def sample_paths(chain: Chain, uniform: Tensor, filtered: Filtered | None) -> Tensor:
+    """[S, N, T]: exact draws from uniform float64 noise [S, N, T]. O(S N T K)."""
+    if filtered is None:
+        return reference.sample_paths(chain, uniform)
+    return autograd.kernels_for(chain).sample_paths(chain, filtered, uniform)
 
 
-def gumbel_ffbs(chain, gumbel, temperature, filtered):
-    return reference.gumbel_ffbs(chain, gumbel, temperature)
+def gumbel_ffbs(
+    chain: Chain, gumbel: Tensor, temperature: float, filtered: Filtered | None
+) -> Draw:
+    """Exact draws from Gumbel noise [S, N, T, K], and their relaxation. O(S N T K)."""
+    if filtered is None:
+        return reference.gumbel_ffbs(chain, gumbel, temperature)
+    return Draw(*autograd.GumbelFFBS.apply(*chain, gumbel, temperature, *filtered))
+
+
+def viterbi(chain: Chain) -> Best:
+    """The best path [N, T] and its score [N], without a gradient. O(N T K^2)."""
+    if transforming():
+        return reference.viterbi(chain)
+    with torch.no_grad():
+        return autograd.kernels_for(chain).viterbi(chain)

@@ -19,6 +19,32 @@ class Chain(NamedTuple):
     lengths: Tensor  # [N], integers in 0..T
 
 
+class Filtered(NamedTuple):
+    """What the forward pass found. Numbers only, without a graph."""
+
+    log_alpha: Tensor  # [N, T, K] float64: log weights of prefixes, the largest of each step 0
+    log_norm: Tensor  # [N, T] float64: what was taken off at each step, 0 in the padding
+    arrival: Tensor  # [N, T, K]: scaled sums over the states before (from the second step on)
+    log_z: Tensor  # [N] float64
+
+
+class FilterGrads(NamedTuple):
+    emissions: Tensor  # [N, T, K]
+    transitions: Tensor  # form of the transitions
+
+
+class Expected(NamedTuple):
+    mean: Tensor  # [N, T, K] float64: of all values so far, given the state
+    value: Tensor  # [N] float64: of all values
+
+
+class ExpectGrads(NamedTuple):
+    emissions: Tensor  # [N, T, K]
+    transitions: Tensor  # form of the transitions
+    nodes: Tensor  # [N, T, K]
+    edges: Tensor  # form of the transitions
+
+
 def in_chain(lengths: Tensor, num_steps: int) -> Tensor:
     """Which steps belong to their chain: bool [..., T]."""
     return torch.arange(num_steps, device=lengths.device) < lengths.unsqueeze(-1)
@@ -36,3 +62,16 @@ def edges_into(transitions: Tensor, t: int, state: Tensor) -> Tensor:
     incoming = edges_at(transitions, t).transpose(-1, -2)
     chain = torch.arange(state.shape[-1], device=state.device)
     return incoming[0][state] if len(incoming) == 1 else incoming[chain, state]
+
+
+def same_form(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+    """Two sets of edge scores in the larger of their forms: [K, K], [N, K, K] or [N, T-1, K, K]."""
+    if left.dim() == right.dim():
+        return left, right
+    if left.dim() > right.dim():
+        larger, smaller = left, right
+    else:
+        larger, smaller = right, left
+    grown = smaller.unsqueeze(1) if (smaller.dim(), larger.dim()) == (3, 4) else smaller
+    grown = grown.expand(larger.shape)
+    return (left, grown) if larger is left else (grown, right)

@@ -101,8 +101,9 @@ def node_marginals(chain: Chain) -> Tensor:
     """[N, T, K]: probability of each state at each step, 0 in the padding."""
     chain = without_padding(chain)
     log_alpha, log_beta, log_z = _forward_backward(chain)
-    marginals = (log_alpha + log_beta - log_z[:, None, None]).exp()
-    return torch.where(in_chain(chain.lengths, marginals.shape[1])[..., None], marginals, 0.0)
+    log_marginals = log_alpha + log_beta - log_z[:, None, None]
+    active = in_chain(chain.lengths, log_marginals.shape[1])[..., None]
+    return torch.where(active, log_marginals, -torch.inf).exp()
 
 
 def edge_marginals(chain: Chain) -> Tensor:
@@ -113,7 +114,7 @@ def edge_marginals(chain: Chain) -> Tensor:
     after = (emissions + log_beta)[:, 1:, None, :]
     log_marginals = log_alpha[:, :-1, :, None] + edges + after - log_z[:, None, None, None]
     active = in_chain(lengths, emissions.shape[1])[:, 1:, None, None]
-    return torch.where(active, log_marginals.exp(), 0.0)
+    return torch.where(active, log_marginals, -torch.inf).exp()
 
 
 class Draw(NamedTuple):
@@ -176,11 +177,18 @@ def sample_paths(chain: Chain, uniform: Tensor) -> Tensor:
     """[S, N, T]: exact draws by inverting the distribution function at `uniform` [S, N, T]."""
     emissions, transitions, lengths = without_padding(chain)
     (log_alpha,), _ = scan(LogSemiring(), (emissions,), (transitions,), lengths)
-    num_steps = emissions.shape[1]
+    return sampling_backtrack(log_alpha, transitions, lengths, uniform)
+
+
+def sampling_backtrack(
+    prefix: Tensor, transitions: Tensor, lengths: Tensor, uniform: Tensor
+) -> Tensor:
+    """Choose states from last to first, each with its probability given the one after it."""
+    num_steps = prefix.shape[1]
     active, follows = in_chain(lengths, num_steps), in_chain(lengths - 1, num_steps)
     path: list[Tensor] = []
     for t in reversed(range(num_steps)):
-        logits = log_alpha[:, t].expand(*uniform.shape[:2], -1)
+        logits = prefix[:, t].expand(*uniform.shape[:2], -1)
         if path:
             moves = edges_into(transitions, t, path[-1])
             logits = logits + torch.where(follows[:, t, None], moves, 0.0)

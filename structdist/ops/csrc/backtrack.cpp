@@ -1,0 +1,163 @@
+// Drawing a path from its last state to its first: exact draws, and Gumbel-FFBS.
+//
+// Given the state j after it, step t is in state i with probability proportional to
+// exp(log_alpha_t(i) + score_ij). Only column j of the transitions is needed: O(K) a step.
+#include "chain.h"
+
+namespace structdist {
+namespace {
+
+// Mirrors `_Draws` in native.py.
+struct Draws {
+  int64_t num_samples;
+  const void* noise;   // [S, N, T] uniform double, or [S, N, T, K] Gumbel in the chain's dtype
+  double temperature;  // of the relaxation
+  void* soft;          // [S, N, T, K], zeroed; or none
+  int64_t* path;       // [S, N, T], zeroed
+};
+
+template <class T> const T* scores_at(const Chain& c, int64_t n, int64_t t) {
+  return static_cast<const T*>(c.transitions) + n * c.chain_stride + t * c.step_stride;
+}
+
+// The first index at which the running sum of weights [K] exceeds uniform * total; never one of
+// weight 0. Sums of 16 weights each are made first, to skip ahead by.
+template <class T> int64_t invert_cdf(const T* weights, int64_t k, double uniform, T* sums) {
+  constexpr int64_t group = 16;
+  const int64_t groups = (k + group - 1) / group;
+  double total = 0, below = 0;
+  for (int64_t g = 0; g < groups; ++g) {
+    const int64_t end = std::min(k, (g + 1) * group);
+    sums[g] = 0;
+    for (int64_t i = g * group; i < end; ++i) sums[g] += weights[i];
+    total += sums[g];
+  }
+  const double target = uniform * total;
+  int64_t g = 0, chosen = 0;
+  while (g + 1 < groups && below + sums[g] <= target) below += sums[g++];
+  for (int64_t i = g * group; i < k; ++i) {
+    below += weights[i];
+    if (weights[i] > 0 && below > target) return i;
+  }
+  for (int64_t i = 0; i < k; ++i)  // rounding left the target unreached: the last that can be
+    if (weights[i] > 0) chosen = i;
+  return chosen;
+}
+
+template <class T> class SamplePaths {
+ public:
+  SamplePaths(const Chain& c, const Filtered& f, const Draws& d, const Edges<T>* shared)
+      : c_(c), f_(f), d_(d), shared_(shared), k_(c.num_states), weights_(k_), product_(k_),
+        sums_(k_), logits_(k_) {}
+
+  // Steps go before samples, which share the weights of a step.
+  void run(int64_t index) {
+    const Block block(c_, index);
+    for (int64_t n = block.first; n < block.end; ++n)
+      for (int64_t t = c_.lengths[n] - 1; t >= 0; --t) {
+        weights_of(f_.log_alpha + c_.at(n, t), weights_.data(), k_);
+        for (int64_t s = 0; s < d_.num_samples; ++s) choose(s, n, t);
+      }
+  }
+
+ private:
+  void choose(int64_t s, int64_t n, int64_t t) {
+    const int64_t at = (s * c_.num_chains + n) * c_.num_steps + t;
+    const double uniform = static_cast<const double*>(d_.noise)[at];
+    const bool last = t == c_.lengths[n] - 1;
+    if (!last) weigh_moves_into(d_.path[at + 1], n, t);
+    const T* weights = last ? weights_.data() : product_.data();
+    d_.path[at] = invert_cdf(weights, k_, uniform, sums_.data());
+  }
+
+  void weigh_moves_into(int64_t j, int64_t n, int64_t t) {
+    if (shared_ && static_cast<const T*>(f_.arrival)[c_.at(n, t + 1) + j] >= trust<T>()) {
+      const T* column = &shared_->weight_t[j * shared_->kp];
+      for (int64_t i = 0; i < k_; ++i) product_[i] = weights_[i] * column[i];
+      return;
+    }
+    const T* scores = scores_at<T>(c_, n, t);
+    const double* log_alpha = f_.log_alpha + c_.at(n, t);
+    double peak = kMinusInf;
+    for (int64_t i = 0; i < k_; ++i) logits_[i] = log_alpha[i] + double(scores[i * k_ + j]);
+    for (int64_t i = 0; i < k_; ++i) peak = std::max(peak, logits_[i]);
+    for (int64_t i = 0; i < k_; ++i) product_[i] = fast_exp<T>(T(logits_[i] - peak));
+  }
+
+  const Chain& c_;
+  const Filtered& f_;
+  const Draws& d_;
+  const Edges<T>* shared_;
+  int64_t k_;
+  std::vector<T> weights_, product_, sums_;
+  std::vector<double> logits_;
+};
+
+template <class T> class GumbelFfbs {
+ public:
+  GumbelFfbs(const Chain& c, const Filtered& f, const Draws& d)
+      : c_(c), f_(f), d_(d), k_(c.num_states), logits_(k_) {}
+
+  void run(int64_t index) {
+    const Block block(c_, index);
+    for (int64_t n = block.first; n < block.end; ++n)
+      for (int64_t s = 0; s < d_.num_samples; ++s)
+        for (int64_t t = c_.lengths[n] - 1; t >= 0; --t) choose(s, n, t);
+  }
+
+ private:
+  void choose(int64_t s, int64_t n, int64_t t) {
+    const int64_t at = (s * c_.num_chains + n) * c_.num_steps + t;
+    const double* log_alpha = f_.log_alpha + c_.at(n, t);
+    const T* gumbel = static_cast<const T*>(d_.noise) + at * k_;
+    for (int64_t i = 0; i < k_; ++i) logits_[i] = log_alpha[i] + double(gumbel[i]);
+    if (t + 1 < c_.lengths[n]) {
+      const T* into = scores_at<T>(c_, n, t) + d_.path[at + 1];
+      for (int64_t i = 0; i < k_; ++i) logits_[i] += double(into[i * k_]);
+    }
+    const int64_t chosen = std::max_element(logits_.begin(), logits_.end()) - logits_.begin();
+    d_.path[at] = chosen;
+    relax(logits_[chosen], static_cast<T*>(d_.soft) + at * k_);
+  }
+
+  void relax(double peak, T* soft) const {
+    T total = 0;
+    for (int64_t i = 0; i < k_; ++i)
+      soft[i] = fast_exp<T>(T((logits_[i] - peak) / d_.temperature));
+    for (int64_t i = 0; i < k_; ++i) total += soft[i];
+    for (int64_t i = 0; i < k_; ++i) soft[i] /= total;
+  }
+
+  const Chain& c_;
+  const Filtered& f_;
+  const Draws& d_;
+  int64_t k_;
+  std::vector<double> logits_;
+};
+
+template <class T> void sample_paths(const Chain& c, const Filtered& f, const Draws& d) {
+  for_blocks<T>(c, nullptr, [&](const Edges<T>* shared, int64_t) {
+    return SamplePaths<T>(c, f, d, shared);
+  });
+}
+
+template <class T> void gumbel_ffbs(const Chain& c, const Filtered& f, const Draws& d) {
+  for_blocks<T>(c, nullptr, [&](const Edges<T>*, int64_t) { return GumbelFfbs<T>(c, f, d); });
+}
+
+}  // namespace
+
+STRUCTDIST_EXPORT void sample_paths_float(const Chain& c, const Filtered& f, const Draws& d) {
+  sample_paths<float>(c, f, d);
+}
+STRUCTDIST_EXPORT void sample_paths_double(const Chain& c, const Filtered& f, const Draws& d) {
+  sample_paths<double>(c, f, d);
+}
+STRUCTDIST_EXPORT void gumbel_ffbs_float(const Chain& c, const Filtered& f, const Draws& d) {
+  gumbel_ffbs<float>(c, f, d);
+}
+STRUCTDIST_EXPORT void gumbel_ffbs_double(const Chain& c, const Filtered& f, const Draws& d) {
+  gumbel_ffbs<double>(c, f, d);
+}
+
+}  // namespace structdist

@@ -1,0 +1,201 @@
+// What every kernel is given, and the matrices it works with.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "product.h"
+#include "scalar_math.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+namespace structdist {
+
+inline int64_t thread_index() {
+#ifdef _OPENMP
+  return omp_get_thread_num();
+#else
+  return 0;
+#endif
+}
+
+constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
+
+// Mirrors `_Chain` in native.py. Entry [i, j] of a transition matrix scores moving from i to j;
+// the strides are 0 where all chains, or all steps, share one matrix.
+struct Chain {
+  int64_t num_chains, num_steps, num_states;
+  const void* emissions;    // [N, T, K]
+  const void* transitions;  // [K, K], [N, K, K] or [N, T-1, K, K]
+  const int64_t* lengths;   // [N]
+  int64_t chain_stride, step_stride;
+  int64_t num_threads;
+
+  bool shared() const { return chain_stride == 0 && step_stride == 0; }
+  // Chains that share their matrix go through it together.
+  int64_t rows() const { return shared() ? 4 : 1; }
+  int64_t blocks() const { return (num_chains + rows() - 1) / rows(); }
+  int64_t at(int64_t n, int64_t t) const { return (n * num_steps + t) * num_states; }
+};
+
+// Mirrors `_Filtered` in native.py: what the forward pass found.
+struct Filtered {
+  double* log_alpha;  // [N, T, K], the largest of each step 0
+  double* log_norm;   // [N, T], what was taken off at each step
+  void* arrival;      // [N, T, K], in the dtype of the emissions: P E, see sweep_filter.cpp
+  double* log_z;      // [N]
+};
+
+// A sum of products P_i E_ij is trusted from here on: what underflowed in it is less than
+// K * min / trust of it, far below one rounding error (min = 1.2e-38 and 2.2e-308).
+template <class T> constexpr T trust() { return sizeof(T) == 4 ? T(1e-20) : T(1e-150); }
+
+inline int64_t words(int64_t k) { return (k + 63) / 64; }
+
+// Which states a chain can be in, as bits: tells a sum that is 0 from one that underflowed.
+struct Possible {
+  std::vector<uint64_t> bits;
+
+  Possible(const double* log_alpha, int64_t k) : bits(words(k), 0) {
+    for (int64_t i = 0; i < k; ++i)
+      if (log_alpha[i] > kMinusInf) bits[i / 64] |= uint64_t(1) << (i % 64);
+  }
+
+  bool any_of(const uint64_t* others) const {
+    for (size_t w = 0; w < bits.size(); ++w)
+      if (bits[w] & others[w]) return true;
+    return false;
+  }
+};
+
+// exp of a transition matrix, each column scaled to have 1 as its largest entry, and its transpose.
+// Optionally also both times elementwise with a matrix of values.
+template <class T> struct Edges {
+  int64_t k = 0, kp = 0;
+  const T* scores = nullptr;   // [K, K], as given
+  const T* values = nullptr;   // [K, K], or none
+  std::vector<T> weight, weight_t;              // [K, Kp]
+  std::vector<T> weighted_value, weighted_value_t;  // [K, Kp]
+  std::vector<double> column_peak;  // [K], the largest score, 0 if all are -inf
+  std::vector<uint64_t> allowed;    // [K, words]: which states may lead to j, as bits
+
+  void pack(const T* given_scores, const T* given_values, int64_t num_states) {
+    k = num_states, kp = padded<T>(k), scores = given_scores, values = given_values;
+    std::vector<T> peak(k, -std::numeric_limits<T>::infinity());
+    for (int64_t i = 0; i < k; ++i)
+      for (int64_t j = 0; j < k; ++j) peak[j] = std::max(peak[j], scores[i * k + j]);
+    for (auto& p : peak) p = p > -std::numeric_limits<T>::infinity() ? p : T(0);
+    column_peak.assign(peak.begin(), peak.end());
+    weight.resize(k * kp);
+    for (int64_t i = 0; i < k; ++i) {
+      for (int64_t j = 0; j < k; ++j) weight[i * kp + j] = fast_exp<T>(scores[i * k + j] - peak[j]);
+      std::fill_n(&weight[i * kp] + k, kp - k, T(0));
+    }
+    transpose(weight, weight_t);
+    mark_allowed();
+    if (!values) return;
+    weighted_value.resize(k * kp);
+    for (int64_t i = 0; i < k; ++i) {
+      for (int64_t j = 0; j < k; ++j) {
+        const T w = weight[i * kp + j];
+        weighted_value[i * kp + j] = w > 0 ? w * values[i * k + j] : T(0);
+      }
+      std::fill_n(&weighted_value[i * kp] + k, kp - k, T(0));
+    }
+    transpose(weighted_value, weighted_value_t);
+  }
+
+  void transpose(const std::vector<T>& from, std::vector<T>& to) const {
+    to.assign(k * kp, T(0));
+    for (int64_t i = 0; i < k; ++i)
+      for (int64_t j = 0; j < k; ++j) to[j * kp + i] = from[i * kp + j];
+  }
+
+  void mark_allowed() {
+    allowed.assign(k * words(k), 0);
+    for (int64_t i = 0; i < k; ++i)
+      for (int64_t j = 0; j < k; ++j)
+        if (scores[i * k + j] > -std::numeric_limits<T>::infinity())
+          allowed[j * words(k) + i / 64] |= uint64_t(1) << (i % 64);
+  }
+
+  const uint64_t* allowed_into(int64_t j) const { return &allowed[j * words(k)]; }
+
+  // The log of the sum over i of exp(log_alpha_i + score_ij), the careful way. -inf where no
+  // possible state leads to j.
+  double log_sum_into(const double* log_alpha, int64_t j) const {
+    double peak = kMinusInf, sum = 0;
+    for (int64_t i = 0; i < k; ++i) peak = std::max(peak, log_alpha[i] + scores[i * k + j]);
+    if (peak == kMinusInf) return kMinusInf;
+    for (int64_t i = 0; i < k; ++i) sum += std::exp(log_alpha[i] + scores[i * k + j] - peak);
+    return peak + std::log(sum);
+  }
+};
+
+// The edges of one step: packed once where all chains share them, else as each is asked for.
+template <class T> class EdgeCache {
+ public:
+  EdgeCache(const Chain& chain, const T* values, const Edges<T>* shared)
+      : chain_(chain), values_(values), shared_(shared) {}
+
+  const Edges<T>& at(int64_t n, int64_t t) {
+    if (shared_) return *shared_;
+    const int64_t offset = n * chain_.chain_stride + t * chain_.step_stride;
+    if (offset != packed_) {
+      const T* scores = static_cast<const T*>(chain_.transitions) + offset;
+      own_.pack(scores, values_ ? values_ + offset : nullptr, chain_.num_states);
+      packed_ = offset;
+    }
+    return own_;
+  }
+
+ private:
+  const Chain& chain_;
+  const T* values_;
+  const Edges<T>* shared_;
+  Edges<T> own_;
+  int64_t packed_ = -1;
+};
+
+// A few chains that go through the time steps together, one row of Kp numbers each.
+struct Block {
+  const Chain& chain;
+  int64_t first, end, longest = 0;
+
+  Block(const Chain& c, int64_t index)
+      : chain(c), first(index * c.rows()), end(std::min(first + c.rows(), c.num_chains)) {
+    for (int64_t n = first; n < end; ++n) longest = std::max(longest, c.lengths[n]);
+  }
+
+  // Call f(n, row) for each chain that has a step t.
+  template <class F> void each(int64_t t, F f) const {
+    for (int64_t n = first; n < end; ++n)
+      if (t < chain.lengths[n]) f(n, n - first);
+  }
+};
+
+// exp of log weights whose largest is 0, [K], for use in products.
+template <class T> inline void weights_of(const double* log_alpha, T* p, int64_t k) {
+  for (int64_t i = 0; i < k; ++i) p[i] = fast_exp<T>(T(log_alpha[i]));
+}
+
+// Run a sweep over all blocks, on all threads. make_sweep(shared edges or none, thread) gives each
+// thread an object of its own, with a method run(block).
+template <class T, class MakeSweep>
+void for_blocks(const Chain& c, const T* values, MakeSweep make_sweep) {
+  Edges<T> edges;
+  if (c.shared()) edges.pack(static_cast<const T*>(c.transitions), values, c.num_states);
+#pragma omp parallel num_threads(c.num_threads)
+  {
+    auto sweep = make_sweep(c.shared() ? &edges : nullptr, thread_index());
+#pragma omp for schedule(dynamic)
+    for (int64_t index = 0; index < c.blocks(); ++index) sweep.run(index);
+  }
+}
+
+}  // namespace structdist
+
+// Each kernel exists for float and double, under one C name each.
+#define STRUCTDIST_EXPORT extern "C" __attribute__((visibility("default")))

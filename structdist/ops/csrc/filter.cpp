@@ -1,0 +1,221 @@
+// The forward pass, and its adjoint.
+//
+// With P_t = exp(log_alpha_t) (largest entry 1) and E the scaled exp of the transitions, the mass
+// that arrives in state j at step t+1 is q_j = sum_i P_i E_ij: a matrix product. Then
+//     log_alpha_{t+1}(j) = log q_j + column_peak_j + emission_{t+1}(j) - log_norm_{t+1}.
+// Log weights are kept in double, products are made in the dtype of the input. A column whose q_j
+// is below `trust` is redone in log space, so that the result is as good as log-sum-exp always.
+//
+// The adjoint follows w_ij = P_i E_ij / q_j, the probability of i given j after it:
+//     d log_alpha_t(i) = upstream_t(i) + P_i sum_j E_ij (d log_alpha_{t+1}(j) / q_j).
+#include "chain.h"
+
+namespace structdist {
+namespace {
+
+double shift_to_zero_peak(double* log_alpha, int64_t k) {
+  double peak = kMinusInf;
+  for (int64_t j = 0; j < k; ++j) peak = std::max(peak, log_alpha[j]);
+  if (peak > kMinusInf)
+    for (int64_t j = 0; j < k; ++j) log_alpha[j] -= peak;
+  return peak;
+}
+
+double log_total(const double* log_alpha, int64_t k) {
+  double sum = 0;
+  for (int64_t j = 0; j < k; ++j) sum += fast_exp<double>(log_alpha[j]);
+  return sum > 0 ? std::log(sum) : kMinusInf;
+}
+
+template <class T> class Filter {
+ public:
+  Filter(const Chain& c, const Filtered& f, const Edges<T>* shared)
+      : c_(c), f_(f), cache_(c, nullptr, shared), k_(c.num_states), kp_(padded<T>(k_)),
+        p_(c.rows() * kp_, T(0)), q_(c.rows() * kp_), log_q_(kp_) {}
+
+  void run(int64_t index) {
+    const Block block(c_, index);
+    for (int64_t n = block.first; n < block.end; ++n) f_.log_z[n] = 0;
+    block.each(0, [&](int64_t n, int64_t) {
+      std::copy_n(emissions() + c_.at(n, 0), k_, f_.log_alpha + c_.at(n, 0));
+      normalize(n, 0);
+    });
+    for (int64_t t = 1; t < block.longest; ++t) {
+      const Edges<T>& edges = cache_.at(block.first, t - 1);
+      block.each(t, [&](int64_t n, int64_t row) {
+        weights_of(f_.log_alpha + c_.at(n, t - 1), &p_[row * kp_], k_);
+      });
+      times(c_.rows(), p_.data(), edges.weight, q_.data(), k_, kp_);
+      block.each(t, [&](int64_t n, int64_t row) {
+        arrive(edges, n, t, &q_[row * kp_]);
+        normalize(n, t);
+      });
+    }
+    block.each(0, [&](int64_t n, int64_t) {
+      f_.log_z[n] += log_total(f_.log_alpha + c_.at(n, c_.lengths[n] - 1), k_);
+    });
+  }
+
+ private:
+  const T* emissions() const { return static_cast<const T*>(c_.emissions); }
+
+  void normalize(int64_t n, int64_t t) {
+    const double norm = shift_to_zero_peak(f_.log_alpha + c_.at(n, t), k_);
+    f_.log_norm[n * c_.num_steps + t] = norm;
+    f_.log_z[n] += norm;
+  }
+
+  void arrive(const Edges<T>& edges, int64_t n, int64_t t, const T* q) {
+    const T* emission = emissions() + c_.at(n, t);
+    double* here = f_.log_alpha + c_.at(n, t);
+    std::copy_n(q, k_, static_cast<T*>(f_.arrival) + c_.at(n, t));
+    int doubtful = 0;
+    for (int64_t j = 0; j < k_; ++j) doubtful |= !(q[j] >= trust<T>());
+    for (int64_t j = 0; j < k_; ++j) log_q_[j] = fast_log<T>(q[j] >= trust<T>() ? q[j] : T(1));
+    for (int64_t j = 0; j < k_; ++j)
+      here[j] = double(log_q_[j]) + edges.column_peak[j] + double(emission[j]);
+    if (!doubtful) return;
+    const double* before = f_.log_alpha + c_.at(n, t - 1);
+    const Possible possible(before, k_);
+    for (int64_t j = 0; j < k_; ++j)
+      if (!(q[j] >= trust<T>())) {
+        const bool reached = possible.any_of(edges.allowed_into(j));
+        here[j] = reached ? edges.log_sum_into(before, j) + double(emission[j]) : kMinusInf;
+      }
+  }
+
+  const Chain& c_;
+  const Filtered& f_;
+  EdgeCache<T> cache_;
+  int64_t k_, kp_;
+  std::vector<T> p_, q_, log_q_;
+};
+
+// Mirrors `_FilterAdjoint` in native.py.
+struct AdjointArgs {
+  const void* upstream;    // [N, T, K], gradient of log_alpha, or none
+  const void* grad_log_z;  // [N], or none
+  void* grad_emissions;    // [N, T, K], zeroed
+  void* before;            // [N, T-1, K], zeroed: P, and
+  void* after;             // [N, T-1, K], zeroed: d log_alpha / q. Their product is the gradient
+                           // of shared transitions, but for doubtful columns
+  void* grad_transitions;  // zeroed. In the form of the transitions; if they are shared, one
+                           // matrix a thread, for doubtful columns alone
+};
+
+template <class T> class FilterAdjoint {
+ public:
+  FilterAdjoint(const Chain& c, const Filtered& f, const AdjointArgs& a, const Edges<T>* shared,
+                int64_t thread)
+      : c_(c), f_(f), a_(a), cache_(c, nullptr, shared), thread_(thread), k_(c.num_states),
+        kp_(padded<T>(k_)), grad_(c.rows() * kp_, T(0)), scaled_(grad_), pulled_(grad_), p_(kp_),
+        grad_after_(kp_) {}
+
+  void run(int64_t index) {
+    const Block block(c_, index);
+    std::fill(grad_.begin(), grad_.end(), T(0));
+    std::fill(scaled_.begin(), scaled_.end(), T(0));
+    for (int64_t t = block.longest - 1; t >= 0; --t) {
+      block.each(t, [&](int64_t n, int64_t row) { take_in(n, t, row); });
+      if (t == 0) break;
+      const Edges<T>& edges = cache_.at(block.first, t - 1);
+      times(c_.rows(), scaled_.data(), edges.weight_t, pulled_.data(), k_, kp_);
+      block.each(t, [&](int64_t n, int64_t row) { step_back(edges, n, t, row); });
+    }
+  }
+
+ private:
+  const T* arrival(int64_t n, int64_t t) const {
+    return static_cast<const T*>(f_.arrival) + c_.at(n, t);
+  }
+
+  // Add what comes from outside to the gradient of log_alpha_t: then it is that of the emissions.
+  void take_in(int64_t n, int64_t t, int64_t row) {
+    T *g = &grad_[row * kp_], *s = &scaled_[row * kp_];
+    if (a_.grad_log_z && t == c_.lengths[n] - 1) {
+      weights_of(f_.log_alpha + c_.at(n, t), g, k_);
+      T total = 0;
+      for (int64_t j = 0; j < k_; ++j) total += g[j];
+      const T scale = static_cast<const T*>(a_.grad_log_z)[n] / total;
+      for (int64_t j = 0; j < k_; ++j) g[j] *= scale;
+    }
+    if (a_.upstream) {
+      const T* upstream = static_cast<const T*>(a_.upstream) + c_.at(n, t);
+      for (int64_t j = 0; j < k_; ++j) g[j] += upstream[j];
+    }
+    std::copy_n(g, k_, static_cast<T*>(a_.grad_emissions) + c_.at(n, t));
+    if (t == 0) return;
+    const T* q = arrival(n, t);
+    for (int64_t j = 0; j < k_; ++j) s[j] = q[j] >= trust<T>() ? g[j] / q[j] : T(0);
+  }
+
+  void step_back(const Edges<T>& edges, int64_t n, int64_t t, int64_t row) {
+    T *g = &grad_[row * kp_], *s = &scaled_[row * kp_];
+    const T *y = &pulled_[row * kp_], *q = arrival(n, t);
+    const double* before = f_.log_alpha + c_.at(n, t - 1);
+    weights_of(before, p_.data(), k_);
+    std::copy_n(g, k_, grad_after_.data());
+    for (int64_t i = 0; i < k_; ++i) g[i] = p_[i] * y[i];
+    T* grad_edges = add_trusted_edges(edges, n, t, s);
+    for (int64_t j = 0; j < k_; ++j)
+      if (!(q[j] >= trust<T>()) && grad_after_[j] != 0)
+        leave_carefully(edges, before, j, grad_after_[j], g, grad_edges);
+  }
+
+  T* add_trusted_edges(const Edges<T>& edges, int64_t n, int64_t t, const T* s) {
+    T* grad_edges = static_cast<T*>(a_.grad_transitions);
+    if (c_.shared()) {
+      const int64_t at = (n * (c_.num_steps - 1) + t - 1) * k_;
+      std::copy_n(p_.data(), k_, static_cast<T*>(a_.before) + at);
+      std::copy_n(s, k_, static_cast<T*>(a_.after) + at);
+      return grad_edges + thread_ * k_ * k_;
+    }
+    grad_edges += n * c_.chain_stride + (t - 1) * c_.step_stride;
+    for (int64_t i = 0; i < k_; ++i)
+      for (int64_t j = 0; j < k_; ++j)
+        grad_edges[i * k_ + j] += p_[i] * edges.weight[i * kp_ + j] * s[j];
+    return grad_edges;
+  }
+
+  // Log space: hands g to the states before j, and to the edges that lead there.
+  void leave_carefully(const Edges<T>& edges, const double* before, int64_t j, T g, T* grad_before,
+                       T* grad_edges) const {
+    const double log_sum = edges.log_sum_into(before, j);
+    if (log_sum == kMinusInf) return;
+    for (int64_t i = 0; i < k_; ++i) {
+      const T share = T(std::exp(before[i] + edges.scores[i * k_ + j] - log_sum) * g);
+      grad_before[i] += share;
+      grad_edges[i * k_ + j] += share;
+    }
+  }
+
+  const Chain& c_;
+  const Filtered& f_;
+  const AdjointArgs& a_;
+  EdgeCache<T> cache_;
+  int64_t thread_, k_, kp_;
+  std::vector<T> grad_, scaled_, pulled_, p_, grad_after_;
+};
+
+template <class T> void filter(const Chain& c, const Filtered& f) {
+  for_blocks<T>(c, nullptr, [&](const Edges<T>* shared, int64_t) { return Filter<T>(c, f, shared); });
+}
+
+template <class T> void filter_adjoint(const Chain& c, const Filtered& f, const AdjointArgs& a) {
+  for_blocks<T>(c, nullptr, [&](const Edges<T>* shared, int64_t thread) {
+    return FilterAdjoint<T>(c, f, a, shared, thread);
+  });
+}
+
+}  // namespace
+
+STRUCTDIST_EXPORT void filter_float(const Chain& c, const Filtered& f) { filter<float>(c, f); }
+STRUCTDIST_EXPORT void filter_double(const Chain& c, const Filtered& f) { filter<double>(c, f); }
+STRUCTDIST_EXPORT void filter_adjoint_float(const Chain& c, const Filtered& f, const AdjointArgs& a) {
+  filter_adjoint<float>(c, f, a);
+}
+STRUCTDIST_EXPORT void filter_adjoint_double(const Chain& c, const Filtered& f, const AdjointArgs& a) {
+  filter_adjoint<double>(c, f, a);
+}
+
+}  // namespace structdist

@@ -1,0 +1,251 @@
+"""The compiled kernels (csrc/), on the CPU: the same function names as `rescaled`.
+
+The library is plain C++ behind C names, built at install where there is a compiler, and does not
+depend on the version of torch. Without it, or with STRUCTDIST_NATIVE=0, `rescaled` does the work.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from structdist.ops.chain import Chain, ExpectGrads, Expected, Filtered, FilterGrads
+from structdist.ops.reference import Best, Draw
+
+
+def _load() -> ctypes.CDLL | None:
+    if os.environ.get("STRUCTDIST_NATIVE", "1") == "0":
+        return None
+    for suffix in EXTENSION_SUFFIXES:
+        file = Path(__file__).with_name("_native" + suffix)
+        if file.exists():
+            try:
+                library = ctypes.CDLL(str(file))
+            except OSError:
+                continue
+            return library if library.supported() else None
+    return None
+
+
+_library = _load()
+
+
+def available() -> bool:
+    """Was the library built, can this processor run it, and is it wanted?"""
+    return _library is not None
+
+
+class _Chain(ctypes.Structure):
+    _fields_ = [
+        *[(name, ctypes.c_int64) for name in ("num_chains", "num_steps", "num_states")],
+        *[(name, ctypes.c_void_p) for name in ("emissions", "transitions", "lengths")],
+        *[(name, ctypes.c_int64) for name in ("chain_stride", "step_stride", "num_threads")],
+    ]
+
+
+class _Filtered(ctypes.Structure):
+    _fields_ = [(n, ctypes.c_void_p) for n in ("log_alpha", "log_norm", "arrival", "log_z")]
+
+
+class _FilterAdjoint(ctypes.Structure):
+    _fields_ = [
+        (name, ctypes.c_void_p)
+        for name in (
+            *("upstream", "grad_log_z"),
+            *("grad_emissions", "before", "after", "grad_transitions"),
+        )
+    ]
+
+
+class _Expectation(ctypes.Structure):
+    _fields_ = [(n, ctypes.c_void_p) for n in ("node_values", "edge_values", "mean", "value")]
+
+
+class _ExpectAdjoint(ctypes.Structure):
+    _fields_ = [
+        (name, ctypes.c_void_p)
+        for name in (
+            *("grad_value", "grad_emissions", "grad_nodes", "p", "p_mean", "u", "m"),
+            *("grad_transitions", "grad_edge_values"),
+        )
+    ]
+
+
+class _Draws(ctypes.Structure):
+    _fields_ = [
+        ("num_samples", ctypes.c_int64),
+        ("noise", ctypes.c_void_p),
+        ("temperature", ctypes.c_double),
+        ("soft", ctypes.c_void_p),
+        ("path", ctypes.c_void_p),
+    ]
+
+
+class _Best(ctypes.Structure):
+    _fields_ = [("path", ctypes.c_void_p), ("score", ctypes.c_void_p)]
+
+
+def _call(name: str, chain: Chain, *arguments: ctypes.Structure) -> None:
+    emissions, transitions, lengths = chain
+    num_chains, num_steps, num_states = emissions.shape
+    if num_chains == 0:
+        return
+    matrix = num_states * num_states
+    strides = {2: (0, 0), 3: (matrix, 0), 4: ((num_steps - 1) * matrix, matrix)}
+    problem = _Chain(
+        *emissions.shape,
+        *_pointers(emissions, transitions, lengths),
+        *strides[transitions.dim()],
+        torch.get_num_threads(),
+    )
+    kind = {torch.float32: "float", torch.float64: "double"}[emissions.dtype]
+    function = getattr(_library, f"{name}_{kind}")
+    function(ctypes.byref(problem), *map(ctypes.byref, arguments))
+
+
+def _pointers(*tensors: Tensor | None) -> list[int | None]:
+    """Addresses, which the caller keeps alive. A kernel reads and writes contiguous memory only."""
+    for tensor in tensors:
+        assert tensor is None or tensor.is_contiguous()
+    return [None if tensor is None else tensor.data_ptr() for tensor in tensors]
+
+
+def _contiguous(chain: Chain) -> Chain:
+    return Chain(*(x.contiguous() for x in chain))
+
+
+def filter(chain: Chain) -> Filtered:
+    """The forward pass. O(N T K^2) time, O(N T K) memory."""
+    chain = _contiguous(chain)
+    emissions = chain.emissions
+    log_alpha = torch.empty(emissions.shape, dtype=torch.float64)
+    log_norm = torch.zeros(emissions.shape[:2], dtype=torch.float64)
+    log_z = torch.empty(emissions.shape[0], dtype=torch.float64)
+    filtered = Filtered(log_alpha, log_norm, torch.empty_like(emissions), log_z)
+    _call("filter", chain, _Filtered(*_pointers(*filtered)))
+    return filtered
+
+
+def filter_adjoint(
+    chain: Chain, filtered: Filtered, upstream: Tensor | None, grad_log_z: Tensor | None
+) -> FilterGrads:
+    """Gradients from that of log_alpha [N, T, K] and that of log_z [N], either of them None."""
+    chain = _contiguous(chain)
+    emissions, transitions, _ = chain
+    upstream, grad_log_z = _like(upstream, emissions), _like(grad_log_z, emissions)
+    grad_emissions = torch.zeros_like(emissions)
+    before, after = _edge_factors(chain, 2)
+    grad_edges = _edge_gradient(chain)
+    given = _pointers(upstream, grad_log_z)
+    made = _pointers(grad_emissions, before, after, grad_edges)
+    _call("filter_adjoint", chain, _Filtered(*_pointers(*filtered)), _FilterAdjoint(*given, *made))
+    if transitions.dim() > 2:
+        return FilterGrads(grad_emissions, grad_edges)
+    grad = _scaled_exp(transitions) * _outer(before, after) + grad_edges.sum(0)
+    return FilterGrads(grad_emissions, grad)
+
+
+def expect(chain: Chain, filtered: Filtered, nodes: Tensor, edges: Tensor | None) -> Expected:
+    """Conditional means of node values [N, T, K] and edge values (in the transitions' form)."""
+    chain = _contiguous(chain)
+    nodes, edges = nodes.double().contiguous(), _like(edges, chain.emissions)
+    expected = Expected(torch.empty_like(nodes), torch.empty_like(filtered.log_z))
+    values = _Expectation(*_pointers(nodes, edges, *expected))
+    _call("expect", chain, _Filtered(*_pointers(*filtered)), values)
+    return expected
+
+
+def expect_adjoint(
+    chain: Chain,
+    filtered: Filtered,
+    nodes: Tensor,
+    edges: Tensor | None,
+    expected: Expected,
+    grad_value: Tensor,
+) -> ExpectGrads:
+    """Gradients of the expectation from its own [N]."""
+    chain = _contiguous(chain)
+    emissions, transitions, _ = chain
+    nodes, edges = nodes.double().contiguous(), _like(edges, emissions)
+    grad_value = grad_value.to(emissions.dtype).contiguous()
+    grad_emissions, grad_nodes = torch.zeros_like(emissions), torch.zeros_like(emissions)
+    p, p_mean, u, m = _edge_factors(chain, 4)
+    grad_edges, grad_edge_values = _edge_gradient(chain), _edge_gradient(chain)
+    made = _pointers(grad_value, grad_emissions, grad_nodes, p, p_mean, u, m)
+    values = _Expectation(*_pointers(nodes, edges, *expected))
+    arguments = _ExpectAdjoint(*made, *_pointers(grad_edges, grad_edge_values))
+    _call("expect_adjoint", chain, _Filtered(*_pointers(*filtered)), values, arguments)
+    if transitions.dim() == 2:
+        weight, mass = _scaled_exp(transitions), _outer(p, m)
+        pull = _outer(p, u) + _outer(p_mean, m)
+        if edges is not None:
+            pull = pull + torch.where(weight > 0, edges, 0.0) * mass
+        grad_edges = weight * pull + grad_edges.sum(0)
+        grad_edge_values = weight * mass + grad_edge_values.sum(0)
+    return ExpectGrads(grad_emissions, grad_edges, grad_nodes, grad_edge_values)
+
+
+def _like(x: Tensor | None, emissions: Tensor) -> Tensor | None:
+    return None if x is None else x.to(emissions.dtype).contiguous()
+
+
+def _edge_factors(chain: Chain, count: int) -> list[Tensor | None]:
+    """Room for the factors [N, T-1, K] whose product is the gradient of shared transitions."""
+    if chain.transitions.dim() > 2:
+        return [None] * count
+    num_chains, num_steps, num_states = chain.emissions.shape
+    shape = (num_chains, num_steps - 1, num_states)
+    return [chain.emissions.new_zeros(shape) for _ in range(count)]
+
+
+def _edge_gradient(chain: Chain) -> Tensor:
+    """Room for gradients of edges: for shared transitions, one matrix a thread."""
+    transitions = chain.transitions
+    if transitions.dim() > 2:
+        return torch.zeros_like(transitions)
+    return transitions.new_zeros(torch.get_num_threads(), *transitions.shape)
+
+
+def _outer(before: Tensor | None, after: Tensor | None) -> Tensor:
+    assert before is not None and after is not None
+    with torch.autocast("cpu", enabled=False):
+        return before.flatten(0, 1).T @ after.flatten(0, 1)
+
+
+def _scaled_exp(transitions: Tensor) -> Tensor:
+    peak = transitions.amax(0)
+    return (transitions - torch.where(peak.isinf(), 0.0, peak)).exp()
+
+
+def sample_paths(chain: Chain, filtered: Filtered, uniform: Tensor) -> Tensor:
+    """Exact draws [S, N, T] from uniform float64 noise [S, N, T]. O(S N T K)."""
+    chain, uniform = _contiguous(chain), uniform.contiguous()
+    path = torch.zeros(uniform.shape, dtype=torch.long)
+    noise, made = _pointers(uniform, path)
+    draws = _Draws(len(uniform), noise, 1.0, None, made)
+    _call("sample_paths", chain, _Filtered(*_pointers(*filtered)), draws)
+    return path
+
+
+def gumbel_ffbs(chain: Chain, filtered: Filtered, gumbel: Tensor, temperature: float) -> Draw:
+    """Exact draws from Gumbel noise [S, N, T, K], and their relaxation. O(S N T K)."""
+    chain, gumbel = _contiguous(chain), gumbel.contiguous()
+    draw = Draw(torch.zeros_like(gumbel), torch.zeros(gumbel.shape[:3], dtype=torch.long))
+    draws = _Draws(len(gumbel), gumbel.data_ptr(), temperature, *_pointers(*draw))
+    _call("gumbel_ffbs", chain, _Filtered(*_pointers(*filtered)), draws)
+    return draw
+
+
+def viterbi(chain: Chain) -> Best:
+    """The best path [N, T] and its score [N]. O(N T K^2)."""
+    chain = _contiguous(chain)
+    num_chains, num_steps, _ = chain.emissions.shape
+    path = torch.zeros(num_chains, num_steps, dtype=torch.long)
+    best = Best(path, torch.empty(num_chains, dtype=torch.float64))
+    _call("viterbi", chain, _Best(*_pointers(*best)))
+    return best
