@@ -1,1 +1,1 @@
-"""Benchmarks of `structdist`; run from a checkout."""
+"""Benchmarks of `structdist`; run from a checkout: `python -m benchmarks --help`."""

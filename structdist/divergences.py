@@ -90,7 +90,7 @@ def _allowed(chain: ops.Chain) -> ops.Chain:
 
 
 def _escapes(p: ops.Chain, q: ops.Chain) -> Tensor:
-    """bool [N]: is there a path that p allows and q forbids?
+    """Bool [N]: is there a path that p allows and q forbids?
 
     Every step that q forbids scores 1, every other 0: does the best path that p allows score?
     """

@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 from torch.distributions import Distribution, constraints, register_kl
-from torch.nn.functional import one_hot
 
 from structdist import divergences, ops, perturb_map
+from structdist.events import (
+    OneHotPaths,
+    enumerate_events,
+    events_of,
+    paths_of,
+    require_valid,
+)
 from structdist.potentials import (
     Potentials,
     flatten_edges,
@@ -22,12 +28,9 @@ from structdist.potentials import (
     require_edge_shape,
 )
 from structdist.relaxation import gumbel_noise, require_temperature, straight_through
-from structdist.support import OneHotPaths, is_one_hot
 
 if TYPE_CHECKING:
     import torch_struct
-
-MAX_ENUMERATED = 10_000_000
 
 
 class TopK(NamedTuple):
@@ -69,7 +72,7 @@ class LinearChainCRF(Distribution):
         validate_args: bool | None = None,
     ) -> None:
         self._adopt(make_potentials(emissions, transitions, lengths, start, end), validate_args)
-        if self._validate_args and not ops.transforming():
+        if self._validating:
             require_allowed_values(self._potentials)
 
     def _adopt(self, potentials: Potentials, validate_args: bool | None) -> None:
@@ -77,6 +80,11 @@ class LinearChainCRF(Distribution):
         self._filtered: ops.Filtered | None = None
         event_shape = potentials.emissions.shape[-2:]
         super().__init__(potentials.batch_shape, event_shape, validate_args=validate_args)
+
+    @property
+    def _validating(self) -> bool:
+        """Are values to be looked at? (Inside a transform they cannot be.)"""
+        return self._validate_args and not ops.transforming()
 
     @classmethod
     def from_hmm(
@@ -131,7 +139,7 @@ class LinearChainCRF(Distribution):
         return self._potentials.end
 
     @property
-    def support(self) -> OneHotPaths:  # type: ignore[override]
+    def support(self) -> OneHotPaths:
         return OneHotPaths(self.lengths, *self.event_shape)
 
     def expand(
@@ -158,14 +166,15 @@ class LinearChainCRF(Distribution):
             return None
         known = self._filtered
         if known is None or (known.log_z.is_inference() and not torch.is_inference_mode_enabled()):
-            self._filtered = known = ops.filter(self._chain())
+            known = ops.filter(self._chain())
             assert known is not None
             self._require_possible(known.log_z)
+            self._filtered = known
         return known
 
     def _require_possible(self, log_weight: Tensor) -> None:
         """Raise where the log weight [N] of all paths, or of the best, says that there is none."""
-        if self._validate_args and not ops.transforming():
+        if self._validating:
             impossible = (log_weight == -torch.inf).view(self.batch_shape)
             if impossible.any():
                 index = tuple(impossible.nonzero()[0].tolist())
@@ -212,7 +221,7 @@ class LinearChainCRF(Distribution):
     @property
     def mode(self) -> Tensor:
         """`[*B, T, K]`: the best event."""
-        return self._one_hot(self.argmax)
+        return self._events(self.argmax)
 
     def topk(self, k: int) -> TopK:
         """The `k` best paths, best first. O(T K^2 k)."""
@@ -222,53 +231,31 @@ class LinearChainCRF(Distribution):
         found = ops.k_best(chain, max(k, 1))
         scores = ops.path_scores(chain, found.paths) - ops.log_partition(chain, filtered)
         log_probs = torch.where(found.scores == -torch.inf, -torch.inf, scores)
-        paths = found.paths[:k].view((k,) + self.batch_shape + self.event_shape[:1])
-        return TopK(paths, log_probs[:k].view((k,) + self.batch_shape).to(self.emissions.dtype))
+        paths = found.paths[:k].view(k, *self.batch_shape, self.event_shape[0])
+        return TopK(paths, log_probs[:k].view(k, *self.batch_shape).to(self.emissions.dtype))
 
     def log_prob(self, value: Tensor) -> Tensor:
         """`[*S, *B]`, of events `[*S, *B, T, K]` or integer paths `[*S, *B, T]`.
 
         Values beyond a chain's length do not matter. No gradient flows to the value.
         """
-        paths = self._as_paths(value)
-        full_shape = self._full_shape(paths.shape[:-1])
-        num_steps = self.event_shape[0]
-        paths = paths.expand(full_shape + (num_steps,))
-        paths = paths.reshape(-1, self.batch_shape.numel(), num_steps)
+        paths = paths_of(value, self.event_shape)
+        shape = self._broadcast_batch("value", paths.shape[:-1])
+        if self._validating:
+            require_valid(value, self.event_shape[1], self._potentials.active)
+        paths = paths.expand(*shape, -1).reshape(-1, self.batch_shape.numel(), paths.shape[-1])
         chain = self._chain()
-        scores = ops.path_scores(chain, paths) - ops.log_partition(chain, self._filter())
-        return scores.to(self.emissions.dtype).view(full_shape)
+        log_probs = ops.path_scores(chain, paths) - ops.log_partition(chain, self._filter())
+        return log_probs.to(self.emissions.dtype).view(shape)
 
-    def _full_shape(self, shape: torch.Size) -> torch.Size:
+    def _broadcast_batch(self, name: str, shape: torch.Size) -> torch.Size:
         try:
             return torch.broadcast_shapes(shape, self.batch_shape)
         except RuntimeError:
             raise ValueError(
-                f"value has sample and batch shape {tuple(shape)}, which does not broadcast with "
+                f"{name} has sample and batch shape {tuple(shape)}, which does not broadcast with "
                 f"the batch shape {tuple(self.batch_shape)}"
             ) from None
-
-    def _as_paths(self, value: Tensor) -> Tensor:
-        if not isinstance(value, Tensor):
-            raise ValueError(f"value must be a tensor, got {type(value).__name__}")
-        num_steps, num_states = self.event_shape
-        one_hot_form = value.is_floating_point() or value.dtype == torch.bool
-        wanted = self.event_shape if one_hot_form else self.event_shape[:1]
-        if value.shape[value.dim() - len(wanted) :] != wanted:
-            raise ValueError(
-                f"value must end in {(num_steps, num_states)} (one-hot, floating point or bool) "
-                f"or in {(num_steps,)} (an integer path), got {tuple(value.shape)} {value.dtype}"
-            )
-        if self._validate_args:
-            if one_hot_form:
-                valid = is_one_hot(value)
-            else:
-                valid = (value >= 0) & (value < num_states)
-            self._full_shape(valid.shape[:-1])
-            if not (valid | ~self._potentials.active).all():
-                kind = "one-hot rows" if one_hot_form else f"states in 0..{num_states - 1}"
-                raise ValueError(f"value must hold {kind} within the lengths")
-        return value.to(torch.uint8).argmax(-1) if one_hot_form else value.long()
 
     def entropy(self) -> Tensor:
         """`[*B]`: in nats, by the entropy semiring. O(T K^2)."""
@@ -290,30 +277,26 @@ class LinearChainCRF(Distribution):
         `node_values` broadcast to `[*B, T, K]`; `edge_values` are `[K, K]`, `[*B, K, K]` or
         `[*B, T-1, K, K]`, from i to j. What has probability 0 counts 0. Differentiable in both.
         """
-        chain = self._chain()
-        dtype, batch_shape = self.emissions.dtype, self.batch_shape
+        chain, dtype = self._chain(), self.emissions.dtype
         nodes = edges = None
         if node_values is not None:
-            try:
-                nodes = node_values.to(dtype).expand(batch_shape + self.event_shape)
-            except RuntimeError:
-                raise ValueError(
-                    f"node_values must broadcast to {tuple(batch_shape + self.event_shape)}, "
-                    f"got {tuple(node_values.shape)}"
-                ) from None
+            shape = self.batch_shape + self.event_shape
+            nodes = _expand("node_values", node_values, shape).to(dtype)
             nodes = nodes.reshape(chain.emissions.shape)
         if edge_values is not None:
-            require_edge_shape("edge_values", edge_values, len(batch_shape), *self.event_shape)
-            edge_dims = 3 if edge_values.dim() == len(batch_shape) + 3 else 2
-            edges = flatten_edges(edge_values.to(dtype), batch_shape, edge_dims)
+            batch_dims = len(self.batch_shape)
+            require_edge_shape("edge_values", edge_values, batch_dims, *self.event_shape)
+            edge_dims = 3 if edge_values.dim() == batch_dims + 3 else 2
+            shape = self.batch_shape + edge_values.shape[-edge_dims:]
+            _expand("edge_values", edge_values, shape)
+            edges = flatten_edges(edge_values.to(dtype), self.batch_shape, edge_dims)
         return self._per_chain(ops.expectation(chain, nodes, edges, self._filter()))
 
     # Samples ---------------------------------------------------------------------------------
 
-    def _one_hot(self, paths: Tensor) -> Tensor:
-        """Paths [..., *B, T] as events [..., *B, T, K]."""
-        events = one_hot(paths, self.event_shape[1]).to(self.emissions.dtype)
-        return events * self._potentials.active.unsqueeze(-1)
+    def _events(self, paths: Tensor) -> Tensor:
+        num_states, active = self.event_shape[1], self._potentials.active
+        return events_of(paths, num_states, active, self.emissions.dtype)
 
     def sample_paths(
         self, sample_shape: Sequence[int] = (), *, generator: torch.Generator | None = None
@@ -332,13 +315,13 @@ class LinearChainCRF(Distribution):
             paths = ops.sample_paths(chain, uniform, filtered)
         return paths.view(sample_shape + self.batch_shape + self.event_shape[:1])
 
-    def sample(  # type: ignore[override]
+    def sample(
         self, sample_shape: Sequence[int] = (), *, generator: torch.Generator | None = None
     ) -> Tensor:
         """`[*S, *B, T, K]`: exact, independent draws as one-hot events."""
-        return self._one_hot(self.sample_paths(sample_shape, generator=generator))
+        return self._events(self.sample_paths(sample_shape, generator=generator))
 
-    def rsample(  # type: ignore[override]
+    def rsample(
         self,
         sample_shape: Sequence[int] = (),
         *,
@@ -388,24 +371,18 @@ class LinearChainCRF(Distribution):
         soft = draw.soft.view(shape + self.event_shape)
         if not hard:
             return soft
-        return straight_through(self._one_hot(draw.path.view(shape + self.event_shape[:1])), soft)
+        return straight_through(self._events(draw.path.view(shape + self.event_shape[:1])), soft)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """`[K^n, *B, T, K]`: every path of the common length n (`*B` of ones unless `expand`)."""
-        num_steps, num_states = self.event_shape
         lengths = self.lengths.unique().tolist()
         if len(lengths) > 1:
             raise NotImplementedError("chains of unequal lengths have unequal supports")
-        length = lengths[0] if lengths else num_steps
-        if num_states**length > MAX_ENUMERATED:
-            raise ValueError(f"K^n = {num_states}^{length} paths are too many to enumerate")
-        paths = torch.zeros(num_states**length, num_steps, dtype=torch.long)
-        paths[:, :length] = ops.enumerate_paths(length, num_states)
-        events = one_hot(paths, num_states).to(self.emissions)
-        events[:, length:] = 0
+        length = lengths[0] if lengths else self.event_shape[0]
+        events = enumerate_events(length, self.event_shape, self.emissions)
         ones = (1,) * len(self.batch_shape)
-        events = events.view((-1,) + ones + self.event_shape)
-        return events.expand((-1,) + self.batch_shape + self.event_shape) if expand else events
+        events = events.view(-1, *ones, *self.event_shape)
+        return events.expand(-1, *self.batch_shape, *self.event_shape) if expand else events
 
     # New distributions -----------------------------------------------------------------------
 
@@ -419,7 +396,7 @@ class LinearChainCRF(Distribution):
             raise ValueError(f"observed must be integers, got {observed.dtype}")
         observed = self._over_steps("observed", observed, self.event_shape[:1])
         inside = observed[self._potentials.active.expand(observed.shape)]
-        if self._validate_args and ((inside < -1) | (inside >= num_states)).any():
+        if self._validating and ((inside < -1) | (inside >= num_states)).any():
             raise ValueError(f"observed must lie in -1..{num_states - 1} (-1 = unknown)")
         states = torch.arange(num_states, device=observed.device)
         return self.restrict((observed.unsqueeze(-1) == states) | (observed == -1).unsqueeze(-1))
@@ -438,16 +415,17 @@ class LinearChainCRF(Distribution):
 
     def _over_steps(self, name: str, x: Tensor, event_shape: torch.Size) -> Tensor:
         """Broadcast `x` with the batch shape, after a check of its event shape."""
-        try:
-            batch_shape = torch.broadcast_shapes(
-                x.shape[: max(x.dim() - len(event_shape), 0)], self.batch_shape
-            )
-            return x.expand(batch_shape + event_shape)
-        except RuntimeError:
-            raise ValueError(
-                f"{name} must broadcast to {tuple(self.batch_shape + event_shape)}, "
-                f"got {tuple(x.shape)}"
-            ) from None
+        lead = max(x.dim() - len(event_shape), 0)
+        if x.shape[lead:] != event_shape:
+            raise ValueError(f"{name} must end in {tuple(event_shape)}, got {tuple(x.shape)}")
+        return x.expand(self._broadcast_batch(name, x.shape[:lead]) + event_shape)
+
+
+def _expand(name: str, x: Tensor, shape: torch.Size) -> Tensor:
+    try:
+        return x.expand(shape)
+    except RuntimeError:
+        raise ValueError(f"{name} must broadcast to {tuple(shape)}, got {tuple(x.shape)}") from None
 
 
 register_kl(LinearChainCRF, LinearChainCRF)(divergences.kl)

@@ -70,7 +70,7 @@ class Potentials:
         )
 
     def flatten(self) -> Chain:
-        """One batch dimension, start and end scores folded into the emissions: what kernels take."""
+        """What kernels take: one batch dimension, start and end folded into the emissions."""
         emissions, lengths = self.emissions, self.lengths
         if self.start is not None:
             first = emissions[..., :1, :] + self.start.unsqueeze(-2)
@@ -203,7 +203,7 @@ def _shape(x: Tensor) -> str:
 
 
 def require_allowed_values(p: Potentials) -> None:
-    """Raise on lengths out of range, and on NaN or +inf inside a chain (padding may hold either)."""
+    """Raise on lengths out of range, and on NaN or +inf inside a chain (not in the padding)."""
     if p.lengths.numel() == 0:
         return
     shortest, longest = torch.stack(p.lengths.aminmax()).tolist()

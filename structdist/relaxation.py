@@ -12,10 +12,18 @@ from torch import Tensor
 def gumbel_noise(
     shape: Sequence[int], like: Tensor, generator: torch.Generator | None = None
 ) -> Tensor:
-    """Independent standard Gumbel noise with the dtype and device of `like`."""
-    noise = torch.empty(shape, dtype=like.dtype, device=like.device)
-    smallest = torch.finfo(like.dtype).tiny
-    return noise.exponential_(generator=generator).clamp_(min=smallest).log_().neg_()
+    """Independent standard Gumbel noise with the dtype and device of `like`.
+
+    From random integers rather than `torch.rand`: near 0, where the noise is largest and decides
+    which rare state is drawn, they resolve probabilities down to 2^-31 (2^-63 in float64).
+    """
+    kind = {torch.float32: torch.int32, torch.float64: torch.int64}[like.dtype]
+    most = torch.iinfo(kind).max
+    integers = torch.randint(
+        most, tuple(shape), dtype=kind, device=like.device, generator=generator
+    )
+    uniform = integers.to(like.dtype).add_(0.5).mul_((1 - torch.finfo(like.dtype).eps) / most)
+    return uniform.neg_().log1p_().neg_().log_().neg_()
 
 
 def straight_through(hard: Tensor, soft: Tensor) -> Tensor:

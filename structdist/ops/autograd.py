@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from structdist.ops import native, reference, rescaled
-from structdist.ops.chain import Chain, Expected, Filtered, in_chain
+from structdist.ops.chain import Chain, Expected, Filtered
 from structdist.ops.reference import Draw
 
 Grads = tuple[Tensor | None, ...]
@@ -171,16 +171,17 @@ class Expectation(torch.autograd.Function):
         else:
             chain, expected = Chain(emissions, transitions, lengths), Expected(mean, value)
             kernels = kernels_for(chain)
-            found = list(kernels.expect_adjoint(chain, Filtered(*f), nodes, edges, expected, grad))
+            grads = kernels.expect_adjoint(chain, Filtered(*f), nodes, edges, expected, grad)
+            found = [*grads[:3], None if edges is None else grads.edges]
         return (*found, *[None] * 5)
 
 
 class Entropy(torch.autograd.Function):
     """[N] float64: the expectation of -log p, whose explicit dependence has no mean gradient.
 
-    -log p(z) is split over steps with the forward pass's own normalisers, so that each term is a
-    conditional surprise of moderate size (Algorithm 3 of Fu et al., in another order):
-    log_norm_t - emission_t - peak on nodes, peak - transition on edges, and the last step's log sum.
+    -log p(z) is split over steps with the forward pass's own normalisers: log_norm_t - emission_t
+    on nodes, -transition on edges, and the log sum of the last step. What is carried is then, up to
+    log_alpha_t, the conditional entropy of Algorithm 3 of Fu et al., and nothing large cancels.
     """
 
     @staticmethod
@@ -210,12 +211,9 @@ class Entropy(torch.autograd.Function):
 
 def _surprise(chain: Chain, filtered: Filtered) -> tuple[Tensor, Tensor]:
     emissions, transitions, _ = chain
-    peak = transitions.amax(-2)  # [K], [N, K] or [N, T-1, K]
-    peak = torch.where(peak.isinf(), 0.0, peak)
-    edges = torch.where(transitions == -torch.inf, 0.0, peak.unsqueeze(-2) - transitions)
     nodes = filtered.log_norm.unsqueeze(-1) - emissions
-    nodes[:, 1:] -= peak.unsqueeze(1) if peak.dim() == 2 else peak
-    return nodes.masked_fill_(filtered.log_alpha == -torch.inf, 0.0), edges
+    nodes.masked_fill_(filtered.log_alpha == -torch.inf, 0.0)
+    return nodes, torch.where(transitions == -torch.inf, 0.0, -transitions)
 
 
 class GumbelFFBS(torch.autograd.Function):
@@ -249,29 +247,10 @@ class GumbelFFBS(torch.autograd.Function):
 
             found = _reference_grads(plain, [emissions, transitions], grad)
         else:
-            draw = Draw(soft, path)
-            found = _ffbs_grads(chain, Filtered(*f), draw, grad / ctx.temperature)
+            kernels = kernels_for(chain)
+            found = list(
+                kernels.gumbel_ffbs_adjoint(
+                    chain, Filtered(*f), Draw(soft, path), grad, ctx.temperature
+                )
+            )
         return (*found, *[None] * 7)
-
-
-def _ffbs_grads(chain: Chain, filtered: Filtered, draw: Draw, grad: Tensor) -> list[Tensor | None]:
-    """Through each softmax to its logits; from there to the columns moved into, and to log_alpha."""
-    pulled = draw.soft * (grad - (grad * draw.soft).sum(-1, keepdim=True))  # [S, N, T, K]
-    grads = kernels_for(chain).filter_adjoint(chain, filtered, pulled.sum(0), None)
-    moved_from = pulled[:, :, :-1]
-    moved_into = torch.zeros_like(moved_from)
-    follows = in_chain(chain.lengths - 1, moved_from.shape[2]).to(moved_from.dtype)
-    index = draw.path[:, :, 1:].unsqueeze(-1)
-    moved_into.scatter_(-1, index, follows.unsqueeze(-1).expand(index.shape))
-    with torch.autocast(grad.device.type, enabled=False):
-        columns = _sum_of_products(moved_from, moved_into, chain.transitions.dim())
-    return [grads.emissions, grads.transitions + columns]
-
-
-def _sum_of_products(left: Tensor, right: Tensor, edge_dims: int) -> Tensor:
-    """Outer products of [S, N, T-1, K] rows, summed over all that share an edge."""
-    if edge_dims == 2:
-        return left.flatten(0, 2).T @ right.flatten(0, 2)
-    if edge_dims == 3:
-        return torch.einsum("snti,sntj->nij", left, right)
-    return torch.einsum("snti,sntj->ntij", left, right)

@@ -75,3 +75,24 @@ def same_form(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
     grown = smaller.unsqueeze(1) if (smaller.dim(), larger.dim()) == (3, 4) else smaller
     grown = grown.expand(larger.shape)
     return (left, grown) if larger is left else (grown, right)
+
+
+def column_peaks(transitions: Tensor) -> Tensor:
+    """[..., K]: the largest score of moving into each state, 0 if all are -inf."""
+    peak = transitions.amax(-2)
+    return torch.where(peak.isinf(), 0.0, peak)
+
+
+def scaled_exp(transitions: Tensor) -> Tensor:
+    """Exp of transitions, each column scaled to have 1 as its largest entry."""
+    return (transitions - column_peaks(transitions).unsqueeze(-2)).exp()
+
+
+def value_shift(transitions: Tensor, values: Tensor) -> Tensor:
+    """[..., 1, K]: the value beside the largest score of each column."""
+    return values.gather(-2, transitions.argmax(-2, keepdim=True))
+
+
+def shifted_values(transitions: Tensor, weight: Tensor, values: Tensor) -> Tensor:
+    """Edge values less the shift of their column, 0 where the weight is 0."""
+    return torch.where(weight > 0, values - value_shift(transitions, values), 0.0)

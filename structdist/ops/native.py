@@ -14,7 +14,15 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from structdist.ops.chain import Chain, ExpectGrads, Expected, Filtered, FilterGrads
+from structdist.ops.chain import (
+    Chain,
+    Expected,
+    ExpectGrads,
+    Filtered,
+    FilterGrads,
+    scaled_exp,
+    shifted_values,
+)
 from structdist.ops.reference import Best, Draw
 
 
@@ -86,6 +94,10 @@ class _Draws(ctypes.Structure):
     ]
 
 
+class _SoftGrad(ctypes.Structure):
+    _fields_ = [(n, ctypes.c_void_p) for n in ("grad", "grad_log_alpha", "grad_transitions")]
+
+
 class _Best(ctypes.Structure):
     _fields_ = [("path", ctypes.c_void_p), ("score", ctypes.c_void_p)]
 
@@ -146,7 +158,7 @@ def filter_adjoint(
     _call("filter_adjoint", chain, _Filtered(*_pointers(*filtered)), _FilterAdjoint(*given, *made))
     if transitions.dim() > 2:
         return FilterGrads(grad_emissions, grad_edges)
-    grad = _scaled_exp(transitions) * _outer(before, after) + grad_edges.sum(0)
+    grad = scaled_exp(transitions) * _outer(before, after) + grad_edges.sum(0)
     return FilterGrads(grad_emissions, grad)
 
 
@@ -181,10 +193,10 @@ def expect_adjoint(
     arguments = _ExpectAdjoint(*made, *_pointers(grad_edges, grad_edge_values))
     _call("expect_adjoint", chain, _Filtered(*_pointers(*filtered)), values, arguments)
     if transitions.dim() == 2:
-        weight, mass = _scaled_exp(transitions), _outer(p, m)
+        weight, mass = scaled_exp(transitions), _outer(p, m)
         pull = _outer(p, u) + _outer(p_mean, m)
         if edges is not None:
-            pull = pull + torch.where(weight > 0, edges, 0.0) * mass
+            pull = pull + shifted_values(transitions, weight, edges) * mass
         grad_edges = weight * pull + grad_edges.sum(0)
         grad_edge_values = weight * mass + grad_edge_values.sum(0)
     return ExpectGrads(grad_emissions, grad_edges, grad_nodes, grad_edge_values)
@@ -212,14 +224,10 @@ def _edge_gradient(chain: Chain) -> Tensor:
 
 
 def _outer(before: Tensor | None, after: Tensor | None) -> Tensor:
-    assert before is not None and after is not None
+    assert before is not None
+    assert after is not None
     with torch.autocast("cpu", enabled=False):
         return before.flatten(0, 1).T @ after.flatten(0, 1)
-
-
-def _scaled_exp(transitions: Tensor) -> Tensor:
-    peak = transitions.amax(0)
-    return (transitions - torch.where(peak.isinf(), 0.0, peak)).exp()
 
 
 def sample_paths(chain: Chain, filtered: Filtered, uniform: Tensor) -> Tensor:
@@ -239,6 +247,21 @@ def gumbel_ffbs(chain: Chain, filtered: Filtered, gumbel: Tensor, temperature: f
     draws = _Draws(len(gumbel), gumbel.data_ptr(), temperature, *_pointers(*draw))
     _call("gumbel_ffbs", chain, _Filtered(*_pointers(*filtered)), draws)
     return draw
+
+
+def gumbel_ffbs_adjoint(
+    chain: Chain, filtered: Filtered, draw: Draw, grad: Tensor, temperature: float
+) -> FilterGrads:
+    """Gradients from that of the relaxed draws [S, N, T, K]. One sweep back for all samples."""
+    chain, grad = _contiguous(chain), grad.contiguous()
+    grad_log_alpha, grad_edges = torch.zeros_like(chain.emissions), _edge_gradient(chain)
+    draws = _Draws(len(grad), None, temperature, *_pointers(*draw))
+    pulled = _SoftGrad(*_pointers(grad, grad_log_alpha, grad_edges))
+    _call("gumbel_ffbs_adjoint", chain, draws, pulled)
+    columns = grad_edges.transpose(-1, -2)
+    grads = filter_adjoint(chain, filtered, grad_log_alpha, None)
+    columns = columns.sum(0) if chain.transitions.dim() == 2 else columns
+    return FilterGrads(grads.emissions, grads.transitions + columns)
 
 
 def viterbi(chain: Chain) -> Best:

@@ -84,7 +84,7 @@ def expectation(chain: Chain, node_values: Tensor, edge_values: Tensor) -> Tenso
 
 
 def _forward_backward(chain: Chain) -> tuple[Tensor, Tensor, Tensor]:
-    """Log weights of all prefixes that end, and suffixes that start, in a state [N, T, K]; log Z."""
+    """Log weights of prefixes that end, and suffixes that start, in a state [N, T, K]; log Z."""
     emissions, transitions, lengths = chain
     num_steps = emissions.shape[1]
     active = in_chain(lengths, num_steps)
@@ -134,7 +134,8 @@ def relaxed_backtrack(
     num_steps = prefix.shape[1]
     active = in_chain(lengths, num_steps)
     follows = in_chain(lengths - 1, num_steps)  # a step that is not the last
-    soft, path = [], []
+    soft: list[Tensor] = []
+    path: list[Tensor] = []
     for t in reversed(range(num_steps)):
         logits = prefix[:, t] + noise[:, :, t]
         if path:

@@ -135,6 +135,52 @@ template <class T> class GumbelFfbs {
   std::vector<double> logits_;
 };
 
+// Mirrors `_SoftGrad` in native.py: through each softmax to its logits.
+struct SoftGrad {
+  const void* grad;        // [S, N, T, K], of soft
+  void* grad_log_alpha;    // [N, T, K], zeroed: the logits', summed over samples
+  void* grad_transitions;  // zeroed; form of the transitions, but each matrix transposed; if they
+                           // are shared, one matrix a thread
+};
+
+template <class T> class GumbelFfbsAdjoint {
+ public:
+  GumbelFfbsAdjoint(const Chain& c, const Draws& d, const SoftGrad& a, int64_t thread)
+      : c_(c), d_(d), a_(a), thread_(thread), k_(c.num_states), logit_grad_(k_) {}
+
+  void run(int64_t index) {
+    const Block block(c_, index);
+    for (int64_t n = block.first; n < block.end; ++n)
+      for (int64_t s = 0; s < d_.num_samples; ++s)
+        for (int64_t t = 0; t < c_.lengths[n]; ++t) pull(s, n, t);
+  }
+
+ private:
+  void pull(int64_t s, int64_t n, int64_t t) {
+    const int64_t at = (s * c_.num_chains + n) * c_.num_steps + t;
+    const T* soft = static_cast<const T*>(d_.soft) + at * k_;
+    const T* grad = static_cast<const T*>(a_.grad) + at * k_;
+    T mean = 0;
+    for (int64_t i = 0; i < k_; ++i) mean += soft[i] * grad[i];
+    const T sharpness = T(1 / d_.temperature);
+    for (int64_t i = 0; i < k_; ++i) logit_grad_[i] = soft[i] * (grad[i] - mean) * sharpness;
+    add_to(static_cast<T*>(a_.grad_log_alpha) + c_.at(n, t));
+    if (t + 1 == c_.lengths[n]) return;
+    const int64_t matrix = c_.shared() ? thread_ * k_ * k_ : n * c_.chain_stride + t * c_.step_stride;
+    add_to(static_cast<T*>(a_.grad_transitions) + matrix + d_.path[at + 1] * k_);
+  }
+
+  void add_to(T* sum) const {
+    for (int64_t i = 0; i < k_; ++i) sum[i] += logit_grad_[i];
+  }
+
+  const Chain& c_;
+  const Draws& d_;
+  const SoftGrad& a_;
+  int64_t thread_, k_;
+  std::vector<T> logit_grad_;
+};
+
 template <class T> void sample_paths(const Chain& c, const Filtered& f, const Draws& d) {
   for_blocks<T>(c, nullptr, [&](const Edges<T>* shared, int64_t) {
     return SamplePaths<T>(c, f, d, shared);
@@ -143,6 +189,12 @@ template <class T> void sample_paths(const Chain& c, const Filtered& f, const Dr
 
 template <class T> void gumbel_ffbs(const Chain& c, const Filtered& f, const Draws& d) {
   for_blocks<T>(c, nullptr, [&](const Edges<T>*, int64_t) { return GumbelFfbs<T>(c, f, d); });
+}
+
+template <class T> void gumbel_ffbs_adjoint(const Chain& c, const Draws& d, const SoftGrad& a) {
+  for_blocks<T>(c, nullptr, [&](const Edges<T>*, int64_t thread) {
+    return GumbelFfbsAdjoint<T>(c, d, a, thread);
+  });
 }
 
 }  // namespace
@@ -158,6 +210,13 @@ STRUCTDIST_EXPORT void gumbel_ffbs_float(const Chain& c, const Filtered& f, cons
 }
 STRUCTDIST_EXPORT void gumbel_ffbs_double(const Chain& c, const Filtered& f, const Draws& d) {
   gumbel_ffbs<double>(c, f, d);
+}
+STRUCTDIST_EXPORT void gumbel_ffbs_adjoint_float(const Chain& c, const Draws& d, const SoftGrad& a) {
+  gumbel_ffbs_adjoint<float>(c, d, a);
+}
+STRUCTDIST_EXPORT void gumbel_ffbs_adjoint_double(const Chain& c, const Draws& d,
+                                                  const SoftGrad& a) {
+  gumbel_ffbs_adjoint<double>(c, d, a);
 }
 
 }  // namespace structdist

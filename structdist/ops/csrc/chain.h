@@ -52,6 +52,12 @@ struct Filtered {
 // K * min / trust of it, far below one rounding error (min = 1.2e-38 and 2.2e-308).
 template <class T> constexpr T trust() { return sizeof(T) == 4 ? T(1e-20) : T(1e-150); }
 
+template <class T> inline bool any_doubtful(const T* q, int64_t k) {
+  int found = 0;
+  for (int64_t j = 0; j < k; ++j) found |= !(q[j] >= trust<T>());
+  return found;
+}
+
 inline int64_t words(int64_t k) { return (k + 63) / 64; }
 
 // Which states a chain can be in, as bits: tells a sum that is 0 from one that underflowed.
@@ -79,31 +85,47 @@ template <class T> struct Edges {
   std::vector<T> weight, weight_t;              // [K, Kp]
   std::vector<T> weighted_value, weighted_value_t;  // [K, Kp]
   std::vector<double> column_peak;  // [K], the largest score, 0 if all are -inf
+  std::vector<double> value_shift;  // [K], the value beside the largest score; taken off in products
   std::vector<uint64_t> allowed;    // [K, words]: which states may lead to j, as bits
 
   void pack(const T* given_scores, const T* given_values, int64_t num_states) {
     k = num_states, kp = padded<T>(k), scores = given_scores, values = given_values;
-    std::vector<T> peak(k, -std::numeric_limits<T>::infinity());
-    for (int64_t i = 0; i < k; ++i)
-      for (int64_t j = 0; j < k; ++j) peak[j] = std::max(peak[j], scores[i * k + j]);
-    for (auto& p : peak) p = p > -std::numeric_limits<T>::infinity() ? p : T(0);
-    column_peak.assign(peak.begin(), peak.end());
+    find_peaks();
     weight.resize(k * kp);
     for (int64_t i = 0; i < k; ++i) {
-      for (int64_t j = 0; j < k; ++j) weight[i * kp + j] = fast_exp<T>(scores[i * k + j] - peak[j]);
-      std::fill_n(&weight[i * kp] + k, kp - k, T(0));
+      T* row = &weight[i * kp];
+      for (int64_t j = 0; j < k; ++j) row[j] = fast_exp<T>(scores[i * k + j] - T(column_peak[j]));
+      std::fill_n(row + k, kp - k, T(0));
     }
     transpose(weight, weight_t);
     mark_allowed();
-    if (!values) return;
-    weighted_value.resize(k * kp);
-    for (int64_t i = 0; i < k; ++i) {
-      for (int64_t j = 0; j < k; ++j) {
-        const T w = weight[i * kp + j];
-        weighted_value[i * kp + j] = w > 0 ? w * values[i * k + j] : T(0);
-      }
-      std::fill_n(&weighted_value[i * kp] + k, kp - k, T(0));
+    if (values) weigh_values();
+  }
+
+  void find_peaks() {
+    std::vector<int64_t> at(k, 0);
+    for (int64_t i = 1; i < k; ++i)
+      for (int64_t j = 0; j < k; ++j)
+        if (scores[i * k + j] > scores[at[j] * k + j]) at[j] = i;
+    column_peak.assign(k, 0);
+    value_shift.assign(k, 0);
+    for (int64_t j = 0; j < k; ++j) {
+      const T peak = scores[at[j] * k + j];
+      if (peak > -std::numeric_limits<T>::infinity()) column_peak[j] = peak;
+      if (values) value_shift[j] = values[at[j] * k + j];
     }
+  }
+
+  // In use only where the weight is not 0, hence where the value counts.
+  T shifted_value(int64_t i, int64_t j) const {
+    return weight[i * kp + j] > 0 ? T(values[i * k + j] - value_shift[j]) : T(0);
+  }
+
+  void weigh_values() {
+    weighted_value.assign(k * kp, T(0));
+    for (int64_t i = 0; i < k; ++i)
+      for (int64_t j = 0; j < k; ++j)
+        weighted_value[i * kp + j] = weight[i * kp + j] * shifted_value(i, j);
     transpose(weighted_value, weighted_value_t);
   }
 

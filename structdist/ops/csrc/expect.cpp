@@ -3,7 +3,8 @@
 // F_t(j) is the mean of all values up to step t, given that the path is in j at step t:
 //     F_{t+1}(j) = R_j + value_{t+1}(j),   R_j = sum_i w_ij (F_t(i) + V_ij),
 // with w_ij = P_i E_ij / q_j as in filter.cpp. Means are kept in double. Products see them relative
-// to that of the most likely state (`reference`), so that they stay small however long the chain.
+// to that of the most likely state (`reference`), and edge values relative to that of the best edge
+// into j (`value_shift`), so that they stay small however long the chain and large the scores.
 //
 // The adjoint carries M, the gradient of F (the marginals), and G, that of log_alpha:
 //     M_t(i) = sum_j w_ij M_{t+1}(j)
@@ -77,7 +78,8 @@ template <class T> class Expect {
     double* mean = v_.mean + c_.at(n, t);
     for (int64_t j = 0; j < k_; ++j)
       mean[j] = double((a[j] + b[j]) / (q[j] >= trust<T>() ? q[j] : T(1))) + reference_[row] +
-                node_value[j];
+                edges.value_shift[j] + node_value[j];
+    if (!any_doubtful(q, k_)) return;
     for (int64_t j = 0; j < k_; ++j)
       if (!(q[j] >= trust<T>())) mean[j] = arrive_carefully(edges, n, t, j) + node_value[j];
   }
@@ -116,7 +118,7 @@ template <class T> class Expect {
 
 // Mirrors `_ExpectAdjoint` in native.py. As in filter.cpp, what shared transitions get is the
 // product of the [N, T-1, K] factors (zeroed by the caller), but for doubtful columns:
-// grad transitions = E * (p' u + p_mean' m + V * p' m), grad edge values = E * p' m.
+// grad transitions = E * (p' u + p_mean' m + V * p' m), grad edge values = E * p' m, V shifted.
 struct ExpectAdjointArgs {
   const void* grad_value;  // [N]
   void* grad_emissions;    // [N, T, K], zeroed
@@ -143,7 +145,7 @@ template <class T> class ExpectAdjoint {
       block.each(t, [&](int64_t n, int64_t row) { take_in(n, t, row); });
       if (t == 0) break;
       const Edges<T>& edges = cache_.at(block.first, t - 1);
-      block.each(t, [&](int64_t n, int64_t row) { scale(n, t, row); });
+      block.each(t, [&](int64_t n, int64_t row) { scale(edges, n, t, row); });
       times(c_.rows(), u_.data(), edges.weight_t, eu_.data(), k_, kp_);
       times(c_.rows(), m_.data(), edges.weight_t, em_.data(), k_, kp_);
       if (edges.values)
@@ -158,9 +160,9 @@ template <class T> class ExpectAdjoint {
   }
 
   // The mean before step t, relative to the reference: R_j.
-  T relative(int64_t n, int64_t t, int64_t row, int64_t j) const {
+  double relative(int64_t n, int64_t t, int64_t row, int64_t j) const {
     const int64_t at = c_.at(n, t) + j;
-    return T(v_.mean[at] - v_.node_values[at] - reference_[row]);
+    return v_.mean[at] - v_.node_values[at] - reference_[row];
   }
 
   // At the last step the gradients begin; at each, they are those of emissions and node values.
@@ -179,15 +181,16 @@ template <class T> class ExpectAdjoint {
     std::copy_n(mass, k_, static_cast<T*>(a_.grad_nodes) + at);
   }
 
-  // u = (G - M R) / q and m = M / q, where q is trusted.
-  void scale(int64_t n, int64_t t, int64_t row) {
+  // u = (G - M R) / q and m = M / q, where q is trusted. R without the shift, as the values are.
+  void scale(const Edges<T>& edges, int64_t n, int64_t t, int64_t row) {
     const int64_t before = c_.at(n, t - 1), r = row * kp_;
     reference_[row] = weigh_means(f_.log_alpha + before, v_.mean + before, k_, &p_[r], &p_mean_[r]);
     const T* q = arrival(n, t);
     for (int64_t j = 0; j < k_; ++j) {
       const T inverse = q[j] >= trust<T>() ? T(1) / q[j] : T(0);
       m_[r + j] = mass_[r + j] * inverse;
-      u_[r + j] = (grad_[r + j] - mass_[r + j] * relative(n, t, row, j)) * inverse;
+      const T unshifted = T(relative(n, t, row, j) - edges.value_shift[j]);
+      u_[r + j] = (grad_[r + j] - mass_[r + j] * unshifted) * inverse;
     }
   }
 
@@ -201,6 +204,7 @@ template <class T> class ExpectAdjoint {
       grad_[r + i] = p_[r + i] * (eu_[r + i] + evm_[r + i]) + p_mean_[r + i] * em_[r + i];
     }
     const int64_t edge = add_trusted_edges(edges, n, t, r);
+    if (!any_doubtful(q, k_)) return;
     for (int64_t j = 0; j < k_; ++j)
       if (!(q[j] >= trust<T>()) && (grad_after_[j] != 0 || mass_after_[j] != 0))
         leave_carefully(edges, n, t, row, j, edge);
@@ -222,7 +226,7 @@ template <class T> class ExpectAdjoint {
     for (int64_t i = 0; i < k_; ++i)
       for (int64_t j = 0; j < k_; ++j) {
         const T weight = edges.weight[i * kp_ + j];
-        const T value = edges.values && weight > 0 ? edges.values[i * k_ + j] : T(0);
+        const T value = edges.values ? edges.shifted_value(i, j) : T(0);
         const T mass = p_[r + i] * weight * m_[r + j];
         grad_values[i * k_ + j] += mass;
         grad_edges[i * k_ + j] += weight * (p_[r + i] * u_[r + j] + p_mean_[r + i] * m_[r + j]) +

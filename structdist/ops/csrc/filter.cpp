@@ -69,12 +69,10 @@ template <class T> class Filter {
     const T* emission = emissions() + c_.at(n, t);
     double* here = f_.log_alpha + c_.at(n, t);
     std::copy_n(q, k_, static_cast<T*>(f_.arrival) + c_.at(n, t));
-    int doubtful = 0;
-    for (int64_t j = 0; j < k_; ++j) doubtful |= !(q[j] >= trust<T>());
     for (int64_t j = 0; j < k_; ++j) log_q_[j] = fast_log<T>(q[j] >= trust<T>() ? q[j] : T(1));
     for (int64_t j = 0; j < k_; ++j)
       here[j] = double(log_q_[j]) + edges.column_peak[j] + double(emission[j]);
-    if (!doubtful) return;
+    if (!any_doubtful(q, k_)) return;
     const double* before = f_.log_alpha + c_.at(n, t - 1);
     const Possible possible(before, k_);
     for (int64_t j = 0; j < k_; ++j)
@@ -157,6 +155,7 @@ template <class T> class FilterAdjoint {
     std::copy_n(g, k_, grad_after_.data());
     for (int64_t i = 0; i < k_; ++i) g[i] = p_[i] * y[i];
     T* grad_edges = add_trusted_edges(edges, n, t, s);
+    if (!any_doubtful(q, k_)) return;
     for (int64_t j = 0; j < k_; ++j)
       if (!(q[j] >= trust<T>()) && grad_after_[j] != 0)
         leave_carefully(edges, before, j, grad_after_[j], g, grad_edges);

@@ -1,0 +1,87 @@
+"""Who takes part: a contender offers some operations as functions of emissions and transitions.
+
+Every function builds its objects anew, as a training step does, so nothing cached is ever timed.
+It returns log Z and entropy as `[B]`, marginals and relaxed or one-hot samples as `[B, T, K]`,
+paths as integers `[B, T]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+import torch
+from torch import Tensor
+
+from benchmarks import ours, rivals
+from benchmarks.operations import Operation
+from benchmarks.problem import Inputs, Size
+
+Work = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Contender:
+    name: str
+    works: Mapping[str, Work]  # by the operation's name
+    module: str = "structdist"
+    shortest: int = 1  # smallest T it accepts
+    bytes_needed: Callable[[Size], int] | None = None  # where it may not fit: at least so much
+
+    def cannot_run(self, size: Size) -> str | None:
+        """Why this contender has to sit out, if it has to."""
+        if find_spec(self.module) is None:
+            return f"{self.module} is not installed"
+        if size.length < self.shortest:
+            return f"needs T of {self.shortest} or more"
+        return None
+
+
+CONTENDERS = (
+    Contender("structdist", ours.STRUCTDIST),
+    Contender("reference", ours.REFERENCE),
+    Contender(
+        "torch-struct",
+        rivals.TORCH_STRUCT,
+        module="torch_struct",
+        shortest=2,
+        bytes_needed=rivals.torch_struct_bytes,
+    ),
+    Contender("pytorch-crf", rivals.PYTORCH_CRF, module="torchcrf"),
+)
+
+
+def forward(work: Work, inputs: Inputs) -> Tensor:
+    """Evaluation: no graph, unless the contender needs one for itself."""
+    emissions, transitions = inputs.leaves()
+    with torch.no_grad():
+        return work(emissions, transitions)
+
+
+def forward_backward(work: Work, inputs: Inputs) -> tuple[Tensor, ...]:
+    """Training: the gradient of a weighted sum of the output, by emissions and transitions."""
+    leaves = inputs.leaves()
+    output = work(*leaves)
+    value = (output * inputs.weights_like(output)).sum()
+    return torch.autograd.grad(value, leaves, materialize_grads=True)  # T = 1 has no transitions
+
+
+def heaviest(operation: Operation) -> Callable[[Work, Inputs], object]:
+    return forward_backward if operation.differentiable else forward
+
+
+def floor_forward(inputs: Inputs) -> None:
+    """T bare products of [B, K] and [K, K]: what a forward pass cannot do without."""
+    _products(inputs, inputs.emissions.shape[1])
+
+
+def floor_forward_backward(inputs: Inputs) -> None:
+    """3T products: forward, and two in the backward pass for its two factors."""
+    _products(inputs, 3 * inputs.emissions.shape[1])
+
+
+def _products(inputs: Inputs, count: int) -> None:
+    row, matrix = inputs.emissions[:, 0].contiguous(), inputs.transitions
+    for _ in range(count):
+        torch.mm(row, matrix)

@@ -1,0 +1,131 @@
+"""Options of the command line: their types, and clear messages for bad ones (exit code 2)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+
+from benchmarks.results import Results, ResultsError, load
+
+
+class Integers(tuple[int, ...]):
+    """Positive integers, separated by commas."""
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self))
+
+
+class Numbers(tuple[float, ...]):
+    """Positive numbers, separated by commas."""
+
+
+class Names(tuple[str, ...]):
+    """Names, separated by commas."""
+
+
+def parse_integers(text: str) -> Integers:
+    try:
+        values = Integers(int(part) for part in text.split(","))
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a list of integers like 8,100") from None
+    if min(values) < 1:
+        raise typer.BadParameter(f"{text!r}: every value must be 1 or more")
+    return values
+
+
+def parse_numbers(text: str) -> Numbers:
+    try:
+        values = Numbers(float(part) for part in text.split(","))
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a list of numbers like 0.5,1") from None
+    if not all(0 < value < float("inf") for value in values):
+        raise typer.BadParameter(f"{text!r}: every value must be positive and finite")
+    return values
+
+
+def names_among(known: Collection[str]) -> Callable[[str], Names]:
+    """A parser of names out of `known`; `all` stands for all of them."""
+
+    def parse_names(text: str) -> Names:
+        names = Names(known) if text == "all" else Names(text.split(","))
+        for name in names:
+            if name not in known:
+                raise typer.BadParameter(f"{name!r} is not one of {', '.join(known)}")
+        return names
+
+    return parse_names
+
+
+def parse_device(text: str) -> torch.device:
+    try:
+        device = torch.device(text)
+    except RuntimeError:
+        raise typer.BadParameter(f"{text!r} is not a device") from None
+    if device.type not in ("cpu", "cuda"):
+        raise typer.BadParameter(f"{text!r}: the device must be cpu or cuda")
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise typer.BadParameter("torch finds no CUDA device here")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise typer.BadParameter(f"there are only {torch.cuda.device_count()} CUDA devices")
+    return device
+
+
+def writable(path: Path | None) -> Path | None:
+    """Known before the work starts, not after."""
+    if path is None:
+        return None
+    if path.is_dir():
+        raise typer.BadParameter(f"{path} is a directory")
+    if not path.parent.is_dir():
+        raise typer.BadParameter(f"there is no directory {path.parent}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise typer.BadParameter(f"{path} cannot be written")
+    return path
+
+
+def writable_png(path: Path | None) -> Path | None:
+    if path is not None and path.suffix != ".png":
+        raise typer.BadParameter(f"{path} must end in .png")
+    return writable(path)
+
+
+def read_results(path: Path, option: str) -> Results:
+    try:
+        return load(path)
+    except ResultsError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
+
+
+def positive(value: float) -> float:
+    if not 0 < value < float("inf"):
+        raise typer.BadParameter(f"{value} is not positive and finite")
+    return value
+
+
+Threads = Annotated[int, typer.Option(min=1, help="CPU threads torch may use.")]
+Device = Annotated[
+    torch.device, typer.Option(parser=parse_device, metavar="DEVICE", help="cpu or cuda.")
+]
+Quick = Annotated[bool, typer.Option("--quick", help="Small defaults: under a minute.")]
+Json = Annotated[
+    Path | None, typer.Option("--json", callback=writable, help="Write rows and environment.")
+]
+Plot = Annotated[Path | None, typer.Option("--plot", callback=writable_png, help="A .png file.")]
+Markdown = Annotated[
+    Path | None, typer.Option("--markdown", callback=writable, help="Write the tables.")
+]
+Compare = Annotated[
+    Path | None, typer.Option("--compare", help="JSON of an earlier run: print ratios to it.")
+]
+Budget = Annotated[
+    float | None,
+    typer.Option(
+        callback=lambda value: None if value is None else positive(value),
+        help="Seconds per contender, operation and size. Default 10 (quick: 1).",
+    ),
+]

@@ -1,0 +1,151 @@
+"""One picture for each command."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from benchmarks.results import Record, Results
+from benchmarks.samplers import FLOOR
+
+DPI = 130
+MARKERS = "osD^vP*X"
+
+
+def _finish(figure: Figure, path: Path) -> None:
+    figure.savefig(path, dpi=DPI)
+    plt.close(figure)
+
+
+def _names(rows: Sequence[Record], key: str) -> list[str]:
+    return list(dict.fromkeys(row[key] for row in rows))
+
+
+def plot_samplers(results: Results, path: Path) -> None:
+    """Bars of the heaviest timing of each operation; a panel for each size."""
+    sizes = list(dict.fromkeys(_size(row) for row in results.rows))
+    figure, panels = plt.subplots(
+        len(sizes), 1, figsize=(10, 3.6 * len(sizes)), squeeze=False, layout="constrained"
+    )
+    for axes, size in zip(panels[:, 0], sizes, strict=True):
+        _sampler_panel(axes, [row for row in results.rows if _size(row) == size])
+        axes.set_title("B={} T={} K={}".format(*size))
+    _finish(figure, path)
+
+
+def _size(row: Record) -> tuple[int, int, int]:
+    return row["batch"], row["length"], row["states"]
+
+
+def _heaviest(row: Record) -> Record:
+    """Its longest timing; empty where it has none."""
+    return row["forward_backward"] or row["forward"] or {}
+
+
+def _sampler_panel(axes: Axes, rows: list[Record]) -> None:
+    timed = [row for row in rows if row["operation"] != FLOOR and _heaviest(row)]
+    operations, contenders = _names(timed, "operation"), _names(timed, "contender")
+    width = 0.8 / max(len(contenders), 1)
+    for place, contender in enumerate(contenders):
+        mine = [row for row in timed if row["contender"] == contender]
+        x = [operations.index(row["operation"]) + (place + 0.5) * width - 0.4 for row in mine]
+        timings = [_heaviest(row) for row in mine]
+        y = [1e3 * t["median"] for t in timings]
+        below = [1e3 * (t["median"] - t["lower"]) for t in timings]
+        above = [1e3 * (t["upper"] - t["median"]) for t in timings]
+        axes.bar(x, y, width, yerr=[below, above], label=contender)
+    floors = [_heaviest(row) for row in rows if row["operation"] == FLOOR]
+    if floors:
+        axes.axhline(1e3 * floors[0]["median"], color="gray", linestyle=":", label="floor (3T mm)")
+    axes.set_xticks(range(len(operations)), operations, rotation=20)
+    axes.set_yscale("log")
+    axes.set_ylabel("ms (forward+backward\nwhere differentiable)")
+    axes.legend(fontsize="small")
+
+
+def plot_gradients(results: Results, path: Path) -> None:
+    """Relative bias against variance; a panel for each f, a line over temperatures."""
+    functions = _names(results.rows, "function")
+    figure, panels = plt.subplots(
+        1,
+        len(functions),
+        figsize=(5.5 * len(functions) + 2, 5),
+        squeeze=False,
+        layout="constrained",
+    )
+    for axes, function in zip(panels[0], functions, strict=True):
+        rows = [row for row in results.rows if row["function"] == function]
+        _gradient_panel(axes, rows)
+        axes.set_title(f"f = {function}")
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside right upper")
+    _finish(figure, path)
+
+
+def _gradient_panel(axes: Axes, rows: list[Record]) -> None:
+    estimators, counts = _names(rows, "estimator"), sorted({row["samples"] for row in rows})
+    for color, estimator in enumerate(estimators):
+        for place, samples in enumerate(counts):
+            mine = [r for r in rows if r["estimator"] == estimator and r["samples"] == samples]
+            if mine:
+                axes.errorbar(
+                    [row["quality"]["variance"] for row in mine],
+                    [row["quality"]["relative_bias"] for row in mine],
+                    yerr=[row["quality"]["relative_bias_error"] for row in mine],
+                    color=f"C{color}",
+                    marker=MARKERS[place % len(MARKERS)],
+                    linestyle="-" if len(mine) > 1 else "none",
+                    label=f"{estimator}, S={samples}",
+                )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("variance (trace of the covariance)")
+    axes.set_ylabel("relative bias (bar: Monte-Carlo error)")
+    axes.grid(alpha=0.3)
+
+
+def plot_scaling(results: Results, path: Path) -> None:
+    """Time above, memory below; a column for each axis; exponents in the legend."""
+    axes_names = _names(results.rows, "axis")
+    figure, panels = plt.subplots(
+        2, len(axes_names), figsize=(5.2 * len(axes_names), 8), squeeze=False, layout="constrained"
+    )
+    for column, axis in enumerate(axes_names):
+        for line in (line for line in results.summary if line["axis"] == axis):
+            mine = [row for row in results.rows if row["time"] and _same_line(row, line)]
+            x = [row[axis] for row in mine]
+            times = [1e3 * row["time"]["median"] for row in mine]
+            sizes = [row["bytes"] / 1e6 for row in mine]
+            _scaling_line(panels[0, column], x, times, line, "time_exponent")
+            _scaling_line(panels[1, column], x, sizes, line, "memory_exponent")
+        panels[0, column].set_ylabel("ms")
+        panels[1, column].set_ylabel("peak MB")
+        for axes in panels[:, column]:
+            _log_axes(axes, axis)
+    _finish(figure, path)
+
+
+def _same_line(row: Record, line: Record) -> bool:
+    return all(row[key] == line[key] for key in ("operation", "contender", "axis"))
+
+
+def _scaling_line(axes: Axes, x: list[int], y: list[float], line: Record, exponent: str) -> None:
+    power = "?" if line[exponent] is None else f"{line[exponent]:.2f}"
+    label = f"{line['contender']}, {line['operation']}: ^{power}"
+    axes.plot(
+        x, y, marker="o", linestyle="-" if line["contender"] == "structdist" else "--", label=label
+    )
+
+
+def _log_axes(axes: Axes, name: str) -> None:
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xlabel({"length": "T", "states": "K", "batch": "B"}[name])
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize="x-small")

@@ -1,0 +1,205 @@
+"""`python -m benchmarks samplers`: every operation by every contender that offers it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+
+import torch
+
+from benchmarks.checks import Verdict, check, raised
+from benchmarks.contenders import (
+    CONTENDERS,
+    Contender,
+    floor_forward,
+    floor_forward_backward,
+    forward,
+    forward_backward,
+    heaviest,
+)
+from benchmarks.memory import available_bytes, peak_bytes
+from benchmarks.operations import Kind, Operation
+from benchmarks.problem import Inputs, Size, make_inputs
+from benchmarks.results import Record
+from benchmarks.timing import Limits, Stopwatch, Timing, estimate, race
+
+CHAMPION = "structdist"
+FLOOR = "floor"
+RUNS_PER_BUDGET = 2  # a contender of whom fewer would fit into the budget is skipped
+
+
+@dataclass(frozen=True)
+class Row:
+    operation: str
+    contender: str
+    batch: int
+    length: int
+    states: int
+    status: str = "ok"  # or "failed", "skipped"
+    detail: str | None = None  # what failed, why it was skipped, or a note
+    forward: Timing | None = None
+    forward_backward: Timing | None = None
+    forward_bytes: int | None = None
+    forward_backward_bytes: int | None = None
+    forward_speedup: float | None = None  # its time over structdist's
+    forward_backward_speedup: float | None = None
+
+
+class Arena:
+    """Device, limits, and the verdicts already known."""
+
+    def __init__(
+        self, device: torch.device, limits: Limits, time_for_all: float = math.inf
+    ) -> None:
+        """After `time_for_all` seconds whoever is left is skipped."""
+        self.deadline = time.monotonic() + time_for_all
+        self.device = device
+        self.limits = limits
+        self.stopwatch = Stopwatch(device)
+        self._verdicts: dict[tuple[str, str], Verdict] = {}
+
+    def verdict(self, contender: Contender, operation: Operation, size: Size) -> Verdict:
+        """Samplers are checked on small chains, once; the rest at each size."""
+        if operation.kind in (Kind.VALUE, Kind.BEST_PATH):
+            return check(contender, operation, size, self.device)
+        key = contender.name, operation.name
+        if key not in self._verdicts:
+            self._verdicts[key] = check(contender, operation, size, self.device)
+        return self._verdicts[key]
+
+    def reason_to_skip(self, contender: Contender, operation: Operation, size: Size) -> str | None:
+        return (
+            contender.cannot_run(size)
+            or ("the time for all is up" if time.monotonic() > self.deadline else None)
+            or self._lack_of_memory(contender, size)
+            or self._lack_of_time(contender, operation, size)
+        )
+
+    def _lack_of_memory(self, contender: Contender, size: Size) -> str | None:
+        available = available_bytes(self.device)
+        needed = contender.bytes_needed(size) if contender.bytes_needed else 0
+        if available is not None and needed > available / 2:
+            return f"over budget: needs {needed / 1e9:.1f} GB or more, half of what is free is less"
+        return None
+
+    def _lack_of_time(self, contender: Contender, operation: Operation, size: Size) -> str | None:
+        run, work = heaviest(operation), contender.works[operation.name]
+
+        def seconds_at(batch: int) -> float:
+            inputs = make_inputs(replace(size, batch=batch), self.device, seed=0)
+            return min(self.stopwatch(lambda: run(work, inputs)) for _ in range(2))
+
+        allowed = self.limits.budget / RUNS_PER_BUDGET
+        try:
+            seconds = estimate(seconds_at, size.batch, allowed)
+        except Exception:
+            return None  # it cannot run: the check will tell
+        if seconds > allowed:
+            return (
+                f"over budget: about {seconds:.1f} s a run, and not even "
+                f"{RUNS_PER_BUDGET} runs fit into {self.limits.budget:g} s"
+            )
+        return None
+
+    def breakdown(self, contender: Contender, operation: Operation, size: Size) -> str | None:
+        """What it raises at this size, say for want of memory: samplers are checked on less."""
+        try:
+            run = heaviest(operation)
+            run(contender.works[operation.name], make_inputs(size, self.device, seed=0))
+        except Exception as error:
+            return raised(error)
+        return None
+
+    def race(
+        self, runners: Mapping[str, Callable[[Inputs], object]], size: Size
+    ) -> dict[str, Timing]:
+        prepare = partial(make_inputs, size, self.device)
+        return race(runners, prepare, self.stopwatch, self.limits)
+
+    def peak(self, run: Callable[[Inputs], object], size: Size) -> int:
+        inputs = make_inputs(size, self.device, seed=0)
+        return peak_bytes(lambda: run(inputs), self.device)
+
+
+def run(
+    sizes: Iterable[Size],
+    operations: Sequence[Operation],
+    arena: Arena,
+    contenders: Sequence[Contender] = CONTENDERS,
+    progress: Callable[[str], object] = lambda _: None,
+) -> list[Record]:
+    """Rows, as plain records. `progress` hears of each operation and size before it starts."""
+    rows: list[Row] = []
+    for size in sizes:
+        progress(f"{FLOOR}, {size}")
+        rows.append(measure_floor(size, arena))
+        for operation in operations:
+            progress(f"{operation.name}, {size}")
+            rows += compare_contenders(operation, size, arena, contenders)
+    return [asdict(row) for row in rows]
+
+
+def compare_contenders(
+    operation: Operation, size: Size, arena: Arena, contenders: Sequence[Contender]
+) -> list[Row]:
+    offering = [c for c in contenders if operation.name in c.works]
+    rows = {c.name: admit(c, operation, size, arena) for c in offering}
+    works = {c.name: c.works[operation.name] for c in offering if rows[c.name].status == "ok"}
+    forwards = {name: partial(forward, work) for name, work in works.items()}
+    boths = {name: partial(forward_backward, work) for name, work in works.items()}
+    for name, timing in arena.race(forwards, size).items():
+        peak = arena.peak(forwards[name], size)
+        rows[name] = replace(rows[name], forward=timing, forward_bytes=peak)
+    if operation.differentiable:
+        for name, timing in arena.race(boths, size).items():
+            peak = arena.peak(boths[name], size)
+            rows[name] = replace(rows[name], forward_backward=timing, forward_backward_bytes=peak)
+    return with_speedups(list(rows.values()))
+
+
+def admit(contender: Contender, operation: Operation, size: Size, arena: Arena) -> Row:
+    """A row without times: may this contender be timed?"""
+    row = Row(operation.name, contender.name, size.batch, size.length, size.states)
+    reason = arena.reason_to_skip(contender, operation, size)
+    if reason:
+        return replace(row, status="skipped", detail=reason)
+    verdict = arena.verdict(contender, operation, size)
+    failure = verdict.failure or arena.breakdown(contender, operation, size)
+    if failure:
+        return replace(row, status="failed", detail=failure)
+    return replace(row, detail=verdict.note)
+
+
+def with_speedups(rows: list[Row]) -> list[Row]:
+    """How many times structdist's time each of the others takes, if both are right."""
+    champion = next((row for row in rows if row.contender == CHAMPION), None)
+    if champion is None or champion.status != "ok":
+        return rows
+    return [row if row is champion else _with_speedup(row, champion) for row in rows]
+
+
+def _with_speedup(row: Row, champion: Row) -> Row:
+    def over(theirs: Timing | None, ours: Timing | None) -> float | None:
+        return theirs.median / ours.median if theirs and ours else None
+
+    return replace(
+        row,
+        forward_speedup=over(row.forward, champion.forward),
+        forward_backward_speedup=over(row.forward_backward, champion.forward_backward),
+    )
+
+
+def measure_floor(size: Size, arena: Arena) -> Row:
+    times = arena.race({"T": floor_forward, "3T": floor_forward_backward}, size)
+    return Row(
+        FLOOR,
+        "torch.mm",
+        size.batch,
+        size.length,
+        size.states,
+        forward=times["T"],
+        forward_backward=times["3T"],
+    )

@@ -1,0 +1,200 @@
+"""How the results of each command are told: tables, a plot, and what to compare them by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import plots
+from benchmarks.checks import GRADIENT_TOLERANCE
+from benchmarks.gradients import ERRORS_TO_TELL
+from benchmarks.operations import OPERATIONS
+from benchmarks.results import Record, Results
+from benchmarks.sampler_checks import LEVEL
+from benchmarks.samplers import FLOOR
+from benchmarks.tables import NOTHING, Table, megabytes, milliseconds, number, ratio
+
+
+@dataclass(frozen=True)
+class Section:
+    title: str
+    about: str
+    tables: Callable[[Results], list[Table]]
+    plot: Callable[[Results, Path], None]
+    keys: Sequence[str]  # by which rows of two runs are matched
+    metrics: Mapping[str, str]  # numbers to compare: where they are, and their name
+
+
+def sampler_tables(results: Results) -> list[Table]:
+    groups: dict[str, list[Record]] = {}
+    for row in results.rows:
+        size = f"B={row['batch']} T={row['length']} K={row['states']}"
+        groups.setdefault(size, []).append(row)
+    return [_sampler_table(size, rows) for size, rows in groups.items()]
+
+
+def _sampler_table(size: str, rows: list[Record]) -> Table:
+    columns = [
+        "operation",
+        "contender",
+        "status",
+        "forward, ms",
+        "forward+backward, ms",
+        "peak MB",
+        "f+b peak MB",
+        "speed-up",
+        "f+b speed-up",
+    ]
+    lines = [
+        [
+            row["operation"],
+            row["contender"],
+            row["status"],
+            milliseconds(row["forward"]),
+            milliseconds(row["forward_backward"]),
+            megabytes(row["forward_bytes"]),
+            megabytes(row["forward_backward_bytes"]),
+            ratio(row["forward_speedup"]),
+            ratio(row["forward_backward_speedup"]),
+        ]
+        for row in rows
+    ]
+    return Table(size, columns, lines, _details(rows), texts=3)
+
+
+def _details(rows: list[Record]) -> list[str]:
+    words = {"ok": "note", "failed": "FAILED", "skipped": "skipped"}
+    return [
+        f"{words[row['status']]}: {row['operation']}, {row['contender']}: {row['detail']}"
+        for row in rows
+        if row["detail"]
+    ]
+
+
+def gradient_tables(results: Results) -> list[Table]:
+    functions = dict.fromkeys(row["function"] for row in results.rows)
+    return [
+        _gradient_table(function, [row for row in results.rows if row["function"] == function])
+        for function in functions
+    ]
+
+
+def _gradient_table(function: str, rows: list[Record]) -> Table:
+    columns = [
+        "estimator",
+        "temperature",
+        "samples",
+        "cosine",
+        "relative bias",
+        "Monte-Carlo error",
+        "bias shown",
+        "variance",
+        "log variance ratio",
+    ]
+    lines = []
+    for row in rows:
+        quality = row["quality"]
+        lines.append(
+            [
+                row["estimator"],
+                NOTHING if row["temperature"] is None else f"{row['temperature']:g}",
+                str(row["samples"]),
+                f"{quality['cosine']:.4f}",
+                number(quality["relative_bias"]),
+                number(quality["relative_bias_error"]),
+                "no" if row["unbiased"] else "yes",
+                number(quality["variance"]),
+                f"{quality['log_variance_ratio']:.2f}",
+            ]
+        )
+    return Table(f"f = {function}, {rows[0]['runs']:,} runs each", columns, lines)
+
+
+def scaling_tables(results: Results) -> list[Table]:
+    return [_exponent_table(results.summary), _points_table(results.rows)]
+
+
+def _exponent_table(summary: list[Record]) -> Table:
+    columns = ["operation", "contender", "grows", "points", "time exponent", "memory exponent"]
+    lines = [
+        [
+            *(line[key] for key in ("operation", "contender", "axis")),
+            str(line["points"]),
+            *(_exponent(line[key]) for key in ("time_exponent", "memory_exponent")),
+        ]
+        for line in summary
+    ]
+    return Table("Exponents over the larger half of the points", columns, lines, texts=3)
+
+
+def _exponent(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.2f}"
+
+
+def _points_table(rows: list[Record]) -> Table:
+    columns = ["operation", "contender", "grows", "B", "T", "K", "time, ms", "peak MB"]
+    lines = [
+        [
+            *(row[key] for key in ("operation", "contender", "axis")),
+            *(str(row[key]) for key in ("batch", "length", "states")),
+            milliseconds(row["time"]),
+            megabytes(row["bytes"]),
+        ]
+        for row in rows
+    ]
+    return Table("All points", columns, lines, _details(rows), texts=3)
+
+
+SECTIONS = {
+    "samplers": Section(
+        "Samplers and inference",
+        "Median milliseconds and quartiles of interleaved repeats, each on fresh inputs and a new "
+        "distribution object; forward runs without a graph where the library allows it; "
+        "forward+backward takes the gradient by emissions and transitions. Peak memory is what "
+        "one call allocates through torch at one time. Speed-up is structdist's over this "
+        "contender: the contender's median over structdist's. Every answer was checked first: "
+        f"values within {OPERATIONS['log-z'].tolerance:.0e} (log Z) or "
+        f"{OPERATIONS['marginals'].tolerance:.0e} (marginals, entropy) and gradients within "
+        f"{GRADIENT_TOLERANCE:.0e} of the float64 reference, samplers by chi-square on whole paths "
+        f"and on the joint of identical batch items (p < {LEVEL:.0e} fails). A contender that "
+        "fails is listed, without a time. "
+        f"`{FLOOR}` is T (forward) and 3T (forward+backward) bare products of [B, K] and [K, K].",
+        sampler_tables,
+        plots.plot_samplers,
+        ("operation", "contender", "batch", "length", "states"),
+        {
+            "forward.median": "forward",
+            "forward_backward.median": "forward+backward",
+            "forward_bytes": "peak",
+            "forward_backward_bytes": "f+b peak",
+        },
+    ),
+    "gradients": Section(
+        "Gradient estimators",
+        "Estimates of the gradient of E[f(z)] by emissions and transitions of one small chain, "
+        "against the exact gradient by enumeration. Relative bias is |mean - exact| / |exact|; an "
+        "unbiased estimator shows about the Monte-Carlo error, and a bias below "
+        f"{ERRORS_TO_TELL:g} such errors is not shown to be one. Variance is the trace of the "
+        "covariance of one estimate. Log variance ratio is log(Var / |mean|) (Fu et al., 2020, "
+        "section 5.1), averaged over coordinates. REINFORCE-C subtracts a constant, -MS the mean "
+        "reward of the other samples, -MS-C both.",
+        gradient_tables,
+        plots.plot_gradients,
+        ("function", "estimator", "temperature", "samples"),
+        {
+            "quality.cosine": "cosine",
+            "quality.relative_bias": "relative bias",
+            "quality.variance": "variance",
+        },
+    ),
+    "scaling": Section(
+        "Scaling",
+        "Time and peak memory (forward+backward where there is a gradient) as one of T, K and B "
+        "grows; the exponent is a least-squares slope on log-log axes.",
+        scaling_tables,
+        plots.plot_scaling,
+        ("operation", "contender", "axis", "batch", "length", "states"),
+        {"time.median": "time", "bytes": "peak"},
+    ),
+}

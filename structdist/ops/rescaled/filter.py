@@ -1,0 +1,123 @@
+"""The forward pass, and its adjoint. The equations are in csrc/filter.cpp, the compiled twin."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from structdist.ops.chain import Chain, Filtered, FilterGrads, edges_at, in_chain
+from structdist.ops.reference import without_padding
+from structdist.ops.rescaled.edges import (
+    TRUST,
+    Doubtful,
+    EdgeGrads,
+    Edges,
+    at_last_step,
+    inverse_of,
+    moves_into,
+    times,
+    weights_of,
+)
+
+
+def filter(chain: Chain) -> Filtered:
+    """The forward pass. O(N T K^2) time, O(N T K) memory besides the exp of the transitions."""
+    chain = without_padding(chain)
+    with torch.autocast(chain.emissions.device.type, enabled=False):
+        filtered = _filter(chain, careful=False)
+        if _needs_care(chain, filtered):
+            filtered = _filter(chain, careful=True)
+    return filtered
+
+
+def _filter(chain: Chain, careful: bool) -> Filtered:
+    emissions, transitions, lengths = chain
+    active = in_chain(lengths, emissions.shape[1])
+    edges = Edges(transitions)
+    here, norm = _normalize(emissions[:, 0].double())
+    log_alpha, arrival = [here], [torch.ones_like(emissions[:, 0])]
+    log_norm = [torch.where(active[:, 0], norm, 0.0)]
+    for t in range(1, emissions.shape[1]):
+        before = log_alpha[-1]
+        q = times(weights_of(before, emissions.dtype), edges_at(edges.weight, t - 1))
+        log_q = q.log().double() + edges.peak_at(t - 1)
+        if careful:
+            log_q = _redo_doubtful(log_q, q, before, transitions, t)
+        here, norm = _normalize(log_q + emissions[:, t])
+        going_on = active[:, t]
+        log_alpha.append(torch.where(going_on[:, None], here, before))
+        log_norm.append(torch.where(going_on, norm, 0.0))
+        arrival.append(q)
+    total = torch.logsumexp(log_alpha[-1], -1) + torch.stack(log_norm, 1).sum(1)
+    log_z = torch.where(lengths > 0, total, 0.0)
+    return Filtered(
+        torch.stack(log_alpha, 1), torch.stack(log_norm, 1), torch.stack(arrival, 1), log_z
+    )
+
+
+def _normalize(log_weight: Tensor) -> tuple[Tensor, Tensor]:
+    norm = log_weight.amax(-1)
+    return log_weight - torch.where(norm.isinf(), 0.0, norm)[:, None], norm
+
+
+def _needs_care(chain: Chain, filtered: Filtered) -> bool:
+    """Is any sum small without being empty? (One look at the end, not one a step.)"""
+    emissions, transitions, lengths = chain
+    small = filtered.arrival[:, 1:] < TRUST[emissions.dtype]
+    small &= in_chain(lengths, emissions.shape[1])[:, 1:, None]
+    if not small.any():
+        return False
+    possible = (filtered.log_alpha[:, :-1] > -torch.inf).to(emissions.dtype)
+    allowed = (transitions > -torch.inf).to(emissions.dtype)
+    if transitions.dim() == 4:
+        ways = (possible.unsqueeze(-2) @ allowed).squeeze(-2)
+    else:
+        ways = possible @ allowed
+    return bool((small & (ways > 0)).any())
+
+
+def _redo_doubtful(log_q: Tensor, q: Tensor, before: Tensor, transitions: Tensor, t: int) -> Tensor:
+    chain, state = (q < TRUST[q.dtype]).nonzero(as_tuple=True)
+    logits = before[chain] + moves_into(transitions, t - 1, chain, state)
+    return log_q.index_put((chain, state), torch.logsumexp(logits, -1))
+
+
+def filter_adjoint(
+    chain: Chain, filtered: Filtered, upstream: Tensor | None, grad_log_z: Tensor | None
+) -> FilterGrads:
+    """Gradients from that of log_alpha [N, T, K] and that of log_z [N], either of them None."""
+    chain = without_padding(chain)
+    with torch.autocast(chain.emissions.device.type, enabled=False):
+        return _filter_adjoint(chain, filtered, upstream, grad_log_z)
+
+
+def _filter_adjoint(
+    chain: Chain, filtered: Filtered, upstream: Tensor | None, grad_log_z: Tensor | None
+) -> FilterGrads:
+    emissions, transitions, lengths = chain
+    num_steps, dtype = emissions.shape[1], emissions.dtype
+    active = in_chain(lengths, num_steps).unsqueeze(-1)
+    edges, grad_edges = Edges(transitions), EdgeGrads(transitions)
+    doubtful = Doubtful(chain, filtered)
+    grad = _zero_or(upstream, emissions)
+    if grad_log_z is not None:
+        grad = grad + at_last_step(filtered, lengths, grad_log_z)
+    grad = torch.where(active, grad, 0.0)
+    grads = [grad[:, t] for t in range(num_steps)]
+    for t in reversed(range(1, num_steps)):
+        p = weights_of(filtered.log_alpha[:, t - 1], dtype)
+        scaled = torch.where(active[:, t], grads[t] * inverse_of(filtered.arrival[:, t]), 0.0)
+        weight = edges_at(edges.weight, t - 1)
+        pulled = p * times(scaled, weight.transpose(-1, -2))
+        grad_edges.add(t - 1, weight * grad_edges.outer(p, scaled))
+        if doubtful.any:
+            n, j, w = doubtful.at(t)
+            columns = (w * grads[t][n, j].unsqueeze(-1)).to(dtype)
+            pulled.index_add_(0, n, columns)
+            grad_edges.add_columns(t - 1, n, j, columns)
+        grads[t - 1] = grads[t - 1] + pulled
+    return FilterGrads(torch.stack(grads, 1), grad_edges.total)
+
+
+def _zero_or(x: Tensor | None, like: Tensor) -> Tensor:
+    return torch.zeros_like(like) if x is None else x.to(like.dtype)

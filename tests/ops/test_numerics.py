@@ -1,0 +1,81 @@
+"""Float32 against float64 log space, where products underflow and sums grow large."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from structdist import LinearChainCRF
+from structdist.ops import Chain, autograd, native, reference, rescaled
+
+
+@pytest.fixture(params=["native", "rescaled"], autouse=True)
+def _kernels(request, monkeypatch):
+    if request.param == "native" and not native.available():
+        pytest.skip("the compiled kernels were not built")
+    module = {"native": native, "rescaled": rescaled}[request.param]
+    monkeypatch.setattr(autograd, "kernels_for", lambda chain: module)
+
+
+def make_scores(kind: str, num_steps: int, num_states: int = 8) -> tuple[torch.Tensor, ...]:
+    generator = torch.Generator().manual_seed(3)
+    emissions = torch.randn(2, num_steps, num_states, generator=generator)
+    transitions = torch.randn(num_states, num_states, generator=generator)
+    if "large" in kind:
+        emissions, transitions = emissions * 1e4, transitions * 1e4
+    if "one way" in kind:  # all but one transition out of each state are forbidden
+        only = torch.randperm(num_states, generator=generator)
+        allowed = torch.nn.functional.one_hot(only, num_states).bool()
+        transitions = transitions.masked_fill(~allowed, -torch.inf)
+    if "sticky" in kind:  # close calls at a large offset
+        emissions = emissions + 1e4
+        transitions = transitions - 1e4
+    return emissions, transitions
+
+
+KINDS = ["plain", "large", "one way", "large one way", "sticky", "sticky one way"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_log_partition_of_a_long_chain(kind):
+    emissions, transitions = make_scores(kind, num_steps=2000)
+    found = LinearChainCRF(emissions, transitions).log_partition.double()
+    lengths = torch.full((2,), 2000)
+    expected = reference.log_partition(Chain(emissions.double(), transitions.double(), lengths))
+    assert ((found - expected).abs() <= 1e-5 * expected.abs()).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_entropy_and_marginals_of_a_long_chain(kind):
+    emissions, transitions = make_scores(kind, num_steps=1000)
+    found = LinearChainCRF(emissions, transitions)
+    exact = Chain(emissions.double(), transitions.double(), torch.full((2,), 1000))
+    assert ((found.entropy() - reference.entropy(exact)).abs() < 1e-3).all()
+    assert ((found.marginals - reference.node_marginals(exact)).abs() < 1e-4).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_of_a_long_chain(kind):
+    emissions, transitions = make_scores(kind, num_steps=300)
+    single = [x.requires_grad_() for x in (emissions, transitions)]
+    double = [x.detach().double().requires_grad_() for x in single]
+    found = torch.autograd.grad(LinearChainCRF(*single).entropy().sum(), single)
+    exact = reference.entropy(Chain(*double, torch.full((2,), 300)))
+    expected = torch.autograd.grad(exact.sum(), double)
+    for one, other in zip(found, expected, strict=True):
+        scale = other.abs().max().clamp(min=1)
+        assert ((one - other).abs() / scale < 1e-3).all()
+
+
+def test_a_state_that_looked_lost_is_found_again():
+    """State 1 falls e^-300 behind, then every path but its own is cut off."""
+    emissions = torch.zeros(1, 60, 2)
+    emissions[:, :30, 1] = -10.0
+    emissions[:, 45, 0] = -torch.inf
+    transitions = torch.tensor([[0.0, -torch.inf], [-torch.inf, 0.0]])
+    chain = LinearChainCRF(emissions, transitions)
+    torch.testing.assert_close(chain.log_partition, torch.tensor([-300.0]))
+    assert (chain.argmax == 1).all()
+    assert (chain.sample_paths((20,)) == 1).all()
+    assert (chain.rsample((20,)).argmax(-1) == 1).all()
+    torch.testing.assert_close(chain.marginals[..., 1], torch.ones(1, 60))

@@ -1,0 +1,231 @@
+"""The shape of the project: who imports whom, what is public, and what the core needs."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import structdist
+
+ROOT = Path(__file__).parent.parent
+OURS = ("structdist", "models", "benchmarks", "tests")
+UNFINISHED = ("TO" + "DO", "FIX" + "ME")
+
+
+def sources(folder: str) -> list[Path]:
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+def imports(path: Path, *, everywhere: bool = True) -> Iterator[str]:
+    """Dotted names of all that a file imports; with `from a import b`, `a.b`.
+
+    Not those for type checkers alone and, unless `everywhere`, not those inside functions.
+    """
+    tree = ast.parse(path.read_text())
+    for node in _statements(tree, everywhere):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = _absolute(node, path)
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def _statements(node: ast.AST, everywhere: bool) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            continue
+        if isinstance(child, ast.FunctionDef) and not everywhere:
+            continue
+        yield child
+        yield from _statements(child, everywhere)
+
+
+def _absolute(node: ast.ImportFrom, path: Path) -> str:
+    if node.level == 0:
+        return node.module
+    package = path.relative_to(ROOT).parts[: -node.level]
+    return ".".join([*package, node.module] if node.module else package)
+
+
+def within(name: str, *packages: str) -> bool:
+    return any(name == p or name.startswith(p + ".") for p in packages)
+
+
+def ours(path: Path) -> list[str]:
+    return [name for name in imports(path) if within(name, *OURS)]
+
+
+def outsiders(path: Path) -> set[str]:
+    """Top-level packages that are neither ours nor the standard library's."""
+    names = {name.split(".")[0] for name in imports(path, everywhere=False)}
+    return names - set(OURS) - set(sys.stdlib_module_names)
+
+
+ids = {"ids": lambda path: str(path.relative_to(ROOT))}
+
+
+def test_semirings_are_a_leaf():
+    path = ROOT / "structdist/semirings.py"
+    assert ours(path) == []
+    assert outsiders(path) <= {"torch"}
+
+
+@pytest.mark.parametrize("path", sources("structdist/ops"), **ids)
+def test_kernels_know_nothing_of_the_classes(path: Path):
+    allowed = ("structdist.ops", "structdist.semirings")
+    assert [name for name in ours(path) if not within(name, *allowed)] == []
+    assert outsiders(path) <= {"torch"}
+
+
+@pytest.mark.parametrize("path", sources("structdist"), **ids)
+def test_library_needs_torch_alone(path: Path):
+    """`compat` is the plugin into torch-struct, which is optional."""
+    optional = {"torch_struct"} if path.name == "compat.py" else set()
+    assert [name for name in ours(path) if not within(name, "structdist")] == []
+    assert outsiders(path) <= {"torch"} | optional
+
+
+PUBLIC_MODULES = ("structdist", "structdist.nn", "structdist.compat")
+
+
+def is_public(name: str) -> bool:
+    """`name` is a public module, or a public name of one."""
+    module, _, attribute = name.rpartition(".")
+    if name in PUBLIC_MODULES:
+        return True
+    return module in PUBLIC_MODULES and not attribute.startswith("_")
+
+
+@pytest.mark.parametrize("path", sources("models"), **ids)
+def test_models_use_only_public_names(path: Path):
+    library = [name for name in ours(path) if within(name, "structdist")]
+    assert [name for name in library if not is_public(name)] == []
+    assert [name for name in ours(path) if within(name, "benchmarks", "tests")] == []
+
+
+@pytest.mark.parametrize("path", sources("benchmarks"), **ids)
+def test_benchmarks_import_no_tests(path: Path):
+    assert [name for name in ours(path) if within(name, "tests")] == []
+
+
+def test_the_rules_can_fail():
+    """The parser sees through both kinds of import, and through relative ones."""
+    names = list(imports(ROOT / "structdist/linear_chain.py"))
+    assert "structdist.ops" in names
+    assert "torch.Tensor" in names
+    assert not is_public("structdist.ops.reference")
+    assert not is_public("structdist._private")
+
+
+# The public API ------------------------------------------------------------------------------
+
+CRF_API = {
+    "arg_constraints",
+    "argmax",
+    "batch_shape",
+    "cdf",
+    "condition",
+    "cross_entropy",
+    "edge_marginals",
+    "emissions",
+    "end",
+    "entropy",
+    "enumerate_support",
+    "event_shape",
+    "expand",
+    "expectation",
+    "from_hmm",
+    "from_torch_struct",
+    "has_enumerate_support",
+    "has_rsample",
+    "icdf",
+    "lengths",
+    "log_partition",
+    "log_prob",
+    "marginals",
+    "mean",
+    "mode",
+    "perplexity",
+    "perturb_and_map",
+    "renyi_entropy",
+    "restrict",
+    "rsample",
+    "sample",
+    "sample_n",
+    "sample_paths",
+    "set_default_validate_args",
+    "start",
+    "stddev",
+    "support",
+    "to_torch_struct",
+    "topk",
+    "transitions",
+    "variance",
+}
+
+
+def test_public_names_of_the_package():
+    assert set(structdist.__all__) == {"LinearChain", "LinearChainCRF", "TopK", "__version__"}
+    assert all(hasattr(structdist, name) for name in structdist.__all__)
+
+
+def test_public_names_of_the_distribution():
+    names = {name for name in dir(structdist.LinearChainCRF) if not name.startswith("_")}
+    assert names == CRF_API
+
+
+def test_public_names_are_documented():
+    undocumented = {
+        name
+        for name in vars(structdist.LinearChainCRF).keys() & CRF_API
+        if callable(getattr(structdist.LinearChainCRF, name))
+        and not getattr(structdist.LinearChainCRF, name).__doc__
+    }
+    assert undocumented <= {"expand"}  # documented by torch
+
+
+# At run time ---------------------------------------------------------------------------------
+
+WITHOUT_EXTRAS = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"torch_struct", "numpy", "torchcrf", "rich", "typer"}:
+            raise ModuleNotFoundError(f"{name} is blocked", name=name)
+
+sys.meta_path.insert(0, Blocked())
+import torch
+import structdist
+
+crf = structdist.LinearChainCRF(torch.zeros(2, 4, 3), torch.zeros(3, 3), torch.tensor([4, 0]))
+crf.rsample((2,)).shape, crf.entropy(), crf.topk(2), crf.sample()
+structdist.LinearChain(3)(torch.zeros(4, 3)).log_partition.backward()
+assert "torch_struct" not in sys.modules
+print("works")
+"""
+
+
+def test_core_runs_on_torch_alone():
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(WITHOUT_EXTRAS)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.stdout.strip() == "works", done.stderr
+
+
+def test_nothing_is_left_unfinished():
+    files = [path for folder in OURS for path in sources(folder)]
+    files += [ROOT / "README.md", ROOT / "Makefile", ROOT / "setup.py"]
+    files += [p for p in (ROOT / "structdist").rglob("*") if p.suffix in (".cpp", ".h", ".hpp")]
+    found = [
+        f"{path.relative_to(ROOT)}: {word}"
+        for path in files
+        for word in UNFINISHED
+        if word in path.read_text()
+    ]
+    assert found == []

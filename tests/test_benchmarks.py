@@ -1,0 +1,162 @@
+"""The command line of the benchmarks, at sizes that take no time. What is fast is not asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner, Result
+
+from benchmarks.__main__ import app
+
+OUTPUTS = (("json", "json"), ("plot", "png"), ("markdown", "md"))
+PNG = b"\x89PNG"
+TINY = {
+    "samplers": "--batch 2 --length 3 --states 2 --operation log-z,viterbi --quick --budget 0.02",
+    "gradients": "--quick --runs 50 --temperature 1 --samples 2 --length 3 --states 2",
+    "scaling": "--base 1,2,2 --batch 1,2 --length 2,4 --states 2,3 --operation log-z --quick "
+    "--budget 0.02",
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _threads_as_before() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+
+
+def run_tiny(command: str, *arguments: object) -> Result:
+    return run(command, *TINY[command].split(), "--threads", "1", *arguments)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Where each command's JSON, plot and page are: `samplers.json`, ..."""
+    folder = tmp_path_factory.mktemp("results")
+    for command in TINY:
+        outputs = (f"--{kind}={folder / command}.{end}" for kind, end in OUTPUTS)
+        result = run_tiny(command, *outputs)
+        assert result.exit_code == 0, result.output
+    return {command: folder / command for command in TINY}
+
+
+@pytest.mark.parametrize("command", TINY)
+def test_every_output_is_written(results: dict[str, Path], command: str) -> None:
+    path = results[command]
+    assert path.with_suffix(".png").read_bytes().startswith(PNG)
+    page = path.with_suffix(".md").read_text()
+    assert f"({command}.png)" in page
+    assert page.count("| ---") >= 1
+
+
+@pytest.mark.parametrize("command", TINY)
+def test_json_says_where_and_how(results: dict[str, Path], command: str) -> None:
+    content = json.loads(results[command].with_suffix(".json").read_text())
+    assert set(content) == {"command", "environment", "settings", "rows", "summary", "schema"}
+    assert content["command"] == command
+    wanted = {"torch", "threads", "device", "os", "python", "revision", "date", "command"}
+    assert wanted <= set(content["environment"])
+    assert content["environment"]["threads"] == 1
+    assert content["rows"]
+
+
+def test_samplers_times_all_who_offer_the_operation(results: dict[str, Path]) -> None:
+    rows = json.loads(results["samplers"].with_suffix(".json").read_text())["rows"]
+    everyone = {"structdist", "reference", "torch-struct", "pytorch-crf"}
+    for operation in ("log-z", "viterbi"):
+        mine = [row for row in rows if row["operation"] == operation]
+        assert {row["contender"] for row in mine} == everyone
+        for row in mine:
+            if row["status"] == "ok":
+                timing = row["forward"]
+                assert 0 < timing["lower"] <= timing["median"] <= timing["upper"]
+                assert row["forward_bytes"] > 0
+            assert row["status"] != "failed", row["detail"]
+    assert [row["contender"] for row in rows if row["operation"] == "floor"] == ["torch.mm"]
+
+
+def test_scaling_fits_exponents(results: dict[str, Path]) -> None:
+    content = json.loads(results["scaling"].with_suffix(".json").read_text())
+    assert {line["axis"] for line in content["summary"]} == {"batch", "length", "states"}
+    assert all(line["memory_exponent"] > 0 for line in content["summary"])
+
+
+@pytest.mark.parametrize("command", TINY)
+def test_compare_prints_ratios(results: dict[str, Path], command: str) -> None:
+    result = run_tiny(command, "--compare", results[command].with_suffix(".json"))
+    assert result.exit_code == 0, result.output
+    assert "Ratio to the earlier run" in result.output
+    if command == "gradients":  # the same seed, so the same numbers
+        assert "1.00x" in result.output
+
+
+def test_report_is_a_page_of_all_sections(results: dict[str, Path]) -> None:
+    files = [path.with_suffix(".json") for path in results.values()]
+    page = files[0].parent / "RESULTS.md"
+    result = run("report", *files, "--out", page)
+    assert result.exit_code == 0, result.output
+    text = page.read_text()
+    for command in TINY:
+        assert f"(results/{command}.png)" in text
+        assert (page.parent / "results" / f"{command}.png").read_bytes().startswith(PNG)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("samplers --batch 0", "1 or more"),
+        ("samplers --length 3,x", "list of integers"),
+        ("samplers --operation magic", "not one of"),
+        ("samplers --contender nobody", "not one of"),
+        ("samplers --budget -1", "positive"),
+        ("samplers --threads 0", "threads"),
+        ("samplers --device magic", "device"),
+        ("samplers --json /no/such/place/x.json", "no directory"),
+        ("samplers --json /", "is a directory"),
+        ("samplers --plot x.pdf", ".png"),
+        ("samplers --compare /no/such/file.json", "cannot read"),
+        ("samplers --no-such-option", "No such option"),
+        ("gradients --temperature 0", "positive"),
+        ("gradients --function magic", "not one of"),
+        ("gradients --states 10 --length 10", "too many"),
+        ("gradients --runs 1", "runs"),
+        ("scaling --base 1,2", "B,T,K"),
+        ("report", "Missing argument"),
+        ("report /no/such/file.json", "cannot read"),
+        ("magic", "No such command"),
+    ],
+)
+def test_bad_arguments_exit_with_2_and_a_message(arguments: str, message: str) -> None:
+    result = run(*arguments.split())
+    assert result.exit_code == 2, result.output
+    assert message in " ".join(result.output.replace("│", " ").split())
+
+
+def test_cuda_without_cuda_is_a_bad_argument(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    result = run("samplers", "--device", "cuda")
+    assert result.exit_code == 2
+    assert "no CUDA device" in result.output
+
+
+@pytest.mark.parametrize(
+    "content", ["not json", "[]", "{}", '{"schema": 1}', '{"schema": 1, "magic": 2}']
+)
+def test_compare_refuses_what_is_no_result(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "old.json"
+    path.write_text(content)
+    assert run("samplers", "--compare", path).exit_code == 2
+
+
+def test_compare_refuses_results_of_another_command(results: dict[str, Path]) -> None:
+    result = run_tiny("gradients", "--compare", results["samplers"].with_suffix(".json"))
+    assert result.exit_code == 2
+    assert "not of gradients" in " ".join(result.output.replace("│", " ").split())

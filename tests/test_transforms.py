@@ -1,0 +1,108 @@
+"""torch.compile and torch.func: the right answer, or a clear error."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from structdist import LinearChain, LinearChainCRF
+
+
+def scores(*batch: int) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    emissions = torch.randn(*batch, 5, 3, dtype=torch.float64, generator=generator)
+    transitions = torch.randn(3, 3, dtype=torch.float64, generator=generator)
+    return emissions, transitions
+
+
+QUANTITIES = {
+    "log_partition": lambda e, a: LinearChainCRF(e, a).log_partition,
+    "entropy": lambda e, a: LinearChainCRF(e, a).entropy(),
+    "marginals": lambda e, a: LinearChainCRF(e, a).marginals,
+    "log_prob": lambda e, a: LinearChainCRF(e, a).log_prob(torch.tensor([0, 1, 2, 1, 0])),
+}
+
+
+@pytest.fixture(params=QUANTITIES)
+def quantity(request):
+    return QUANTITIES[request.param]
+
+
+def test_vmap_equals_a_batch(quantity):
+    emissions, transitions = scores(4)
+    found = torch.func.vmap(quantity, in_dims=(0, None))(emissions, transitions)
+    torch.testing.assert_close(found, quantity(emissions, transitions))
+
+
+def test_vmap_over_transitions(quantity):
+    emissions, _ = scores()
+    transitions = torch.randn(4, 3, 3, dtype=torch.float64)
+    found = torch.func.vmap(quantity, in_dims=(None, 0))(emissions, transitions)
+    expected = torch.stack([quantity(emissions, a) for a in transitions])
+    torch.testing.assert_close(found, expected)
+
+
+def test_grad_and_vjp_equal_autograd(quantity):
+    emissions, transitions = scores()
+    found = torch.func.grad(lambda e, a: quantity(e, a).pow(2).sum(), (0, 1))(
+        emissions, transitions
+    )
+    leaves = [x.clone().requires_grad_() for x in (emissions, transitions)]
+    expected = torch.autograd.grad(quantity(*leaves).pow(2).sum(), leaves)
+    torch.testing.assert_close(found, expected)
+
+
+def test_hessian_and_jvp(quantity):
+    emissions, transitions = scores()
+    hessian = torch.func.hessian(lambda a: quantity(emissions, a).sum())(transitions)
+    assert hessian.isfinite().all()
+    tangent = torch.randn_like(transitions)
+    _, found = torch.func.jvp(lambda a: quantity(emissions, a), (transitions,), (tangent,))
+    jacobian = torch.func.jacrev(lambda a: quantity(emissions, a))(transitions)
+    torch.testing.assert_close(found, (jacobian * tangent).sum((-1, -2)))
+
+
+def test_vmap_of_rsample():
+    emissions, transitions = scores(4)
+
+    def draw(e: torch.Tensor) -> torch.Tensor:
+        return LinearChainCRF(e, transitions).rsample((2,), straight_through=True)
+
+    found = torch.func.vmap(draw, randomness="different")(emissions)
+    assert found.shape == (4, 2, 5, 3)
+    assert (found.sum(-1) == 1).all()
+
+
+def test_an_object_made_outside_keeps_no_trace_of_a_transform():
+    emissions, transitions = scores()
+    outside = LinearChainCRF(emissions, transitions)
+    torch.func.grad(lambda x: (outside.entropy() * x).sum())(torch.ones(()).double())
+    torch.testing.assert_close(outside.entropy(), LinearChainCRF(emissions, transitions).entropy())
+
+
+class Tagger(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = torch.nn.Linear(4, 3)
+        self.crf = LinearChain(3, start=True)
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        dist = self.crf(self.encoder(x), lengths)
+        sample = dist.rsample(temperature=0.5)
+        return dist.log_partition.sum() + dist.entropy().sum() + (sample**2).sum()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_compile_gives_the_eager_answer():
+    torch.manual_seed(0)
+    model, x, lengths = Tagger(), torch.randn(6, 5, 4), torch.tensor([5, 4, 3, 2, 1, 0])
+    compiled = torch.compile(model, backend="aot_eager")
+    results = []
+    for forward in (model, compiled, compiled):
+        torch.manual_seed(1)
+        model.zero_grad()
+        loss = forward(x, lengths)
+        loss.backward()
+        results.append([loss.detach(), *[p.grad.clone() for p in model.parameters()]])
+    for other in results[1:]:
+        torch.testing.assert_close(other, results[0])
