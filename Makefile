@@ -11,7 +11,7 @@ READY := .venv/.ready
 
 setup: $(READY)
 
-$(READY): setup.py pyproject.toml constraints.txt
+$(READY): setup.py pyproject.toml constraints.txt $(wildcard structdist/ops/csrc/*)
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --constraint constraints.txt torch
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'

@@ -188,6 +188,8 @@ def _broadcast(shapes: dict[str, torch.Size | None]) -> torch.Size:
     known = {name: shape for name, shape in shapes.items() if shape is not None}
     batch_shape = torch.Size()
     for name, shape in known.items():
+        if shape == batch_shape:
+            continue
         try:
             batch_shape = torch.broadcast_shapes(batch_shape, shape)
         except RuntimeError:
@@ -211,20 +213,24 @@ def require_allowed_values(p: Potentials) -> None:
         raise ValueError(
             f"lengths must lie in 0..{p.num_steps}, got values from {shortest} to {longest}"
         )
-    _require_below_inf("emissions", p.emissions, p.active[..., None])
-    in_use = p.active[..., 1:, None, None] if p.time_varying else None
-    _require_below_inf("transitions", p.transitions, in_use)
-    for name, x in (("start", p.start), ("end", p.end)):
-        if x is not None:
-            _require_below_inf(name, x, None)
+    scores = {
+        "emissions": p.emissions,
+        "transitions": p.transitions,
+        "start": p.start,
+        "end": p.end,
+    }
+    for name, x in scores.items():
+        # NaN wins a max, and fails the comparison.
+        if x is not None and x.numel() > 0 and not x.max() < torch.inf:
+            _require_below_inf(name, x, p)
 
 
-def _require_below_inf(name: str, x: Tensor, in_use: Tensor | None) -> None:
-    if x.numel() == 0 or x.max() < torch.inf:  # NaN wins a max, and fails the comparison
-        return
+def _require_below_inf(name: str, x: Tensor, p: Potentials) -> None:
     bad = ~(x < torch.inf)
-    if in_use is not None:
-        bad = bad & in_use
+    if name == "emissions":
+        bad = bad & p.active[..., None]
+    elif name == "transitions" and p.time_varying:
+        bad = bad & p.active[..., 1:, None, None]
     if bad.any():
         where = bad.nonzero()[0].tolist()
         value = x.expand(bad.shape)[tuple(where)].item()

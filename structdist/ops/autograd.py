@@ -60,7 +60,7 @@ class LogPartition(torch.autograd.Function):
         else:
             chain = Chain(emissions, transitions, lengths)
             found = list(kernels_for(chain).filter_adjoint(chain, Filtered(*f), None, grad))
-        return (*found, *[None] * 5)
+        return (*found, *[None] * 6)
 
 
 class NodeMarginals(torch.autograd.Function):
@@ -83,7 +83,7 @@ class NodeMarginals(torch.autograd.Function):
             found = _reference_grads(plain, [emissions, transitions], grad)
         else:
             found = _covariance(Chain(emissions, transitions, lengths), Filtered(*f), grad, None)
-        return (*found, *[None] * 5)
+        return (*found, *[None] * 6)
 
 
 def _covariance(
@@ -127,7 +127,7 @@ class EdgeMarginals(torch.autograd.Function):
             chain = Chain(emissions, _vary_with_time(transitions, grad.shape), lengths)
             found = _covariance(chain, Filtered(*f), zeros, grad)
             found[1] = _sum_to_form(found[1], transitions)
-        return (*found, *[None] * 5)
+        return (*found, *[None] * 6)
 
 
 def _vary_with_time(edges: Tensor, shape: torch.Size) -> Tensor:
@@ -173,7 +173,7 @@ class Expectation(torch.autograd.Function):
             kernels = kernels_for(chain)
             grads = kernels.expect_adjoint(chain, Filtered(*f), nodes, edges, expected, grad)
             found = [*grads[:3], None if edges is None else grads.edges]
-        return (*found, *[None] * 5)
+        return (*found, *[None] * 6)
 
 
 class Entropy(torch.autograd.Function):
@@ -206,7 +206,7 @@ class Entropy(torch.autograd.Function):
             expected, kernels = Expected(mean, value), kernels_for(chain)
             grads = kernels.expect_adjoint(chain, Filtered(*f), nodes, edges, expected, grad)
             found = list(grads[:2])
-        return (*found, *[None] * 5)
+        return (*found, *[None] * 6)
 
 
 def _surprise(chain: Chain, filtered: Filtered) -> tuple[Tensor, Tensor]:
@@ -253,4 +253,4 @@ class GumbelFFBS(torch.autograd.Function):
                     chain, Filtered(*f), Draw(soft, path), grad, ctx.temperature
                 )
             )
-        return (*found, *[None] * 7)
+        return (*found, *[None] * 8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 import torch
@@ -24,6 +25,7 @@ class Filtered(NamedTuple):
 
     log_alpha: Tensor  # [N, T, K] float64: log weights of prefixes, the largest of each step 0
     log_norm: Tensor  # [N, T] float64: what was taken off at each step, 0 in the padding
+    weights: Tensor  # [N, T, K]: exp of log_alpha, 0 in the padding
     arrival: Tensor  # [N, T, K]: scaled sums over the states before (from the second step on)
     log_z: Tensor  # [N] float64
 
@@ -43,6 +45,13 @@ class ExpectGrads(NamedTuple):
     transitions: Tensor  # form of the transitions
     nodes: Tensor  # [N, T, K]
     edges: Tensor  # form of the transitions
+
+
+def full_precision(device: torch.device) -> AbstractContextManager[object]:
+    """Keeps autocast out of a block: products of weights need their digits."""
+    if torch.is_autocast_enabled(device.type):
+        return torch.autocast(device.type, enabled=False)
+    return nullcontext()
 
 
 def in_chain(lengths: Tensor, num_steps: int) -> Tensor:

@@ -20,6 +20,7 @@ from structdist.ops.chain import (
     ExpectGrads,
     Filtered,
     FilterGrads,
+    full_precision,
     scaled_exp,
     shifted_values,
 )
@@ -57,7 +58,9 @@ class _Chain(ctypes.Structure):
 
 
 class _Filtered(ctypes.Structure):
-    _fields_ = [(n, ctypes.c_void_p) for n in ("log_alpha", "log_norm", "arrival", "log_z")]
+    _fields_ = [
+        (n, ctypes.c_void_p) for n in ("log_alpha", "log_norm", "weights", "arrival", "log_z")
+    ]
 
 
 class _FilterAdjoint(ctypes.Structure):
@@ -65,7 +68,7 @@ class _FilterAdjoint(ctypes.Structure):
         (name, ctypes.c_void_p)
         for name in (
             *("upstream", "grad_log_z"),
-            *("grad_emissions", "before", "after", "grad_transitions"),
+            *("grad_emissions", "after", "grad_transitions"),
         )
     ]
 
@@ -78,7 +81,7 @@ class _ExpectAdjoint(ctypes.Structure):
     _fields_ = [
         (name, ctypes.c_void_p)
         for name in (
-            *("grad_value", "grad_emissions", "grad_nodes", "p", "p_mean", "u", "m"),
+            *("grad_value", "grad_emissions", "grad_nodes", "p_mean", "u", "m"),
             *("grad_transitions", "grad_edge_values"),
         )
     ]
@@ -138,7 +141,8 @@ def filter(chain: Chain) -> Filtered:
     log_alpha = torch.empty(emissions.shape, dtype=torch.float64)
     log_norm = torch.zeros(emissions.shape[:2], dtype=torch.float64)
     log_z = torch.empty(emissions.shape[0], dtype=torch.float64)
-    filtered = Filtered(log_alpha, log_norm, torch.empty_like(emissions), log_z)
+    weights, arrival = torch.zeros_like(emissions), torch.empty_like(emissions)
+    filtered = Filtered(log_alpha, log_norm, weights, arrival, log_z)
     _call("filter", chain, _Filtered(*_pointers(*filtered)))
     return filtered
 
@@ -151,14 +155,14 @@ def filter_adjoint(
     emissions, transitions, _ = chain
     upstream, grad_log_z = _like(upstream, emissions), _like(grad_log_z, emissions)
     grad_emissions = torch.zeros_like(emissions)
-    before, after = _edge_factors(chain, 2)
+    (after,) = _edge_factors(chain, 1)
     grad_edges = _edge_gradient(chain)
     given = _pointers(upstream, grad_log_z)
-    made = _pointers(grad_emissions, before, after, grad_edges)
+    made = _pointers(grad_emissions, after, grad_edges)
     _call("filter_adjoint", chain, _Filtered(*_pointers(*filtered)), _FilterAdjoint(*given, *made))
     if transitions.dim() > 2:
         return FilterGrads(grad_emissions, grad_edges)
-    grad = scaled_exp(transitions) * _outer(before, after) + grad_edges.sum(0)
+    grad = scaled_exp(transitions) * _outer(filtered.weights, after) + grad_edges.sum(0)
     return FilterGrads(grad_emissions, grad)
 
 
@@ -186,13 +190,14 @@ def expect_adjoint(
     nodes, edges = nodes.double().contiguous(), _like(edges, emissions)
     grad_value = grad_value.to(emissions.dtype).contiguous()
     grad_emissions, grad_nodes = torch.zeros_like(emissions), torch.zeros_like(emissions)
-    p, p_mean, u, m = _edge_factors(chain, 4)
+    p_mean, u, m = _edge_factors(chain, 3)
     grad_edges, grad_edge_values = _edge_gradient(chain), _edge_gradient(chain)
-    made = _pointers(grad_value, grad_emissions, grad_nodes, p, p_mean, u, m)
+    made = _pointers(grad_value, grad_emissions, grad_nodes, p_mean, u, m)
     values = _Expectation(*_pointers(nodes, edges, *expected))
     arguments = _ExpectAdjoint(*made, *_pointers(grad_edges, grad_edge_values))
     _call("expect_adjoint", chain, _Filtered(*_pointers(*filtered)), values, arguments)
     if transitions.dim() == 2:
+        p = filtered.weights
         weight, mass = scaled_exp(transitions), _outer(p, m)
         pull = _outer(p, u) + _outer(p_mean, m)
         if edges is not None:
@@ -207,12 +212,10 @@ def _like(x: Tensor | None, emissions: Tensor) -> Tensor | None:
 
 
 def _edge_factors(chain: Chain, count: int) -> list[Tensor | None]:
-    """Room for the factors [N, T-1, K] whose product is the gradient of shared transitions."""
+    """Room for the factors [N, T, K] whose product is the gradient of shared transitions."""
     if chain.transitions.dim() > 2:
         return [None] * count
-    num_chains, num_steps, num_states = chain.emissions.shape
-    shape = (num_chains, num_steps - 1, num_states)
-    return [chain.emissions.new_zeros(shape) for _ in range(count)]
+    return [torch.zeros_like(chain.emissions) for _ in range(count)]
 
 
 def _edge_gradient(chain: Chain) -> Tensor:
@@ -226,7 +229,7 @@ def _edge_gradient(chain: Chain) -> Tensor:
 def _outer(before: Tensor | None, after: Tensor | None) -> Tensor:
     assert before is not None
     assert after is not None
-    with torch.autocast("cpu", enabled=False):
+    with full_precision(after.device):
         return before.flatten(0, 1).T @ after.flatten(0, 1)
 
 

@@ -47,15 +47,14 @@ template <class T> int64_t invert_cdf(const T* weights, int64_t k, double unifor
 template <class T> class SamplePaths {
  public:
   SamplePaths(const Chain& c, const Filtered& f, const Draws& d, const Edges<T>* shared)
-      : c_(c), f_(f), d_(d), shared_(shared), k_(c.num_states), weights_(k_), product_(k_),
+      : c_(c), f_(f), d_(d), shared_(shared), k_(c.num_states), product_(k_),
         sums_(k_), logits_(k_) {}
 
-  // Steps go before samples, which share the weights of a step.
+  // Steps go before samples, which share the weights of a step while they are in cache.
   void run(int64_t index) {
     const Block block(c_, index);
     for (int64_t n = block.first; n < block.end; ++n)
       for (int64_t t = c_.lengths[n] - 1; t >= 0; --t) {
-        weights_of(f_.log_alpha + c_.at(n, t), weights_.data(), k_);
         for (int64_t s = 0; s < d_.num_samples; ++s) choose(s, n, t);
       }
   }
@@ -66,14 +65,18 @@ template <class T> class SamplePaths {
     const double uniform = static_cast<const double*>(d_.noise)[at];
     const bool last = t == c_.lengths[n] - 1;
     if (!last) weigh_moves_into(d_.path[at + 1], n, t);
-    const T* weights = last ? weights_.data() : product_.data();
+    const T* weights = last ? weights_at(n, t) : product_.data();
     d_.path[at] = invert_cdf(weights, k_, uniform, sums_.data());
+  }
+
+  const T* weights_at(int64_t n, int64_t t) const {
+    return static_cast<const T*>(f_.weights) + c_.at(n, t);
   }
 
   void weigh_moves_into(int64_t j, int64_t n, int64_t t) {
     if (shared_ && static_cast<const T*>(f_.arrival)[c_.at(n, t + 1) + j] >= trust<T>()) {
-      const T* column = &shared_->weight_t[j * shared_->kp];
-      for (int64_t i = 0; i < k_; ++i) product_[i] = weights_[i] * column[i];
+      const T *column = &shared_->weight_t[j * shared_->kp], *weights = weights_at(n, t);
+      for (int64_t i = 0; i < k_; ++i) product_[i] = weights[i] * column[i];
       return;
     }
     const T* scores = scores_at<T>(c_, n, t);
@@ -89,7 +92,7 @@ template <class T> class SamplePaths {
   const Draws& d_;
   const Edges<T>* shared_;
   int64_t k_;
-  std::vector<T> weights_, product_, sums_;
+  std::vector<T> product_, sums_;
   std::vector<double> logits_;
 };
 

@@ -44,7 +44,8 @@ struct Chain {
 struct Filtered {
   double* log_alpha;  // [N, T, K], the largest of each step 0
   double* log_norm;   // [N, T], what was taken off at each step
-  void* arrival;      // [N, T, K], in the dtype of the emissions: P E, see sweep_filter.cpp
+  void* weights;      // [N, T, K], in the dtype of the emissions: exp(log_alpha), 0 in the padding
+  void* arrival;      // [N, T, K], in the dtype of the emissions: see filter.cpp
   double* log_z;      // [N]
 };
 
@@ -197,11 +198,6 @@ struct Block {
       if (t < chain.lengths[n]) f(n, n - first);
   }
 };
-
-// exp of log weights whose largest is 0, [K], for use in products.
-template <class T> inline void weights_of(const double* log_alpha, T* p, int64_t k) {
-  for (int64_t i = 0; i < k; ++i) p[i] = fast_exp<T>(T(log_alpha[i]));
-}
 
 // Run a sweep over all blocks, on all threads. make_sweep(shared edges or none, thread) gives each
 // thread an object of its own, with a method run(block).

@@ -32,13 +32,12 @@ bool given_after(const Edges<T>& edges, const double* before, int64_t j, double*
   return true;
 }
 
-// P and P (F - reference) of one step; returns the reference.
+// P and P (F - reference) of one step, [K]; returns the reference.
 template <class T>
-double weigh_means(const double* log_alpha, const double* mean, int64_t k, T* p, T* p_mean) {
-  const int64_t likely = std::max_element(log_alpha, log_alpha + k) - log_alpha;
-  const double reference = mean[likely];
-  weights_of(log_alpha, p, k);
-  for (int64_t i = 0; i < k; ++i) p_mean[i] = p[i] * T(mean[i] - reference);
+double weigh_means(const Filtered& f, int64_t at, const double* mean, int64_t k, T* p, T* p_mean) {
+  std::copy_n(static_cast<const T*>(f.weights) + at, k, p);
+  const double reference = mean[at + (std::max_element(p, p + k) - p)];
+  for (int64_t i = 0; i < k; ++i) p_mean[i] = p[i] * T(mean[at + i] - reference);
   return reference;
 }
 
@@ -58,8 +57,7 @@ template <class T> class Expect {
     for (int64_t t = 1; t < block.longest; ++t) {
       const Edges<T>& edges = cache_.at(block.first, t - 1);
       block.each(t, [&](int64_t n, int64_t row) {
-        const int64_t at = c_.at(n, t - 1);
-        reference_[row] = weigh_means(f_.log_alpha + at, v_.mean + at, k_, &p_[row * kp_],
+        reference_[row] = weigh_means(f_, c_.at(n, t - 1), v_.mean, k_, &p_[row * kp_],
                                       &p_mean_[row * kp_]);
       });
       times(c_.rows(), p_mean_.data(), edges.weight, from_means_.data(), k_, kp_);
@@ -98,12 +96,10 @@ template <class T> class Expect {
 
   double overall(int64_t n) const {
     const int64_t at = c_.at(n, c_.lengths[n] - 1);
+    const T* p = static_cast<const T*>(f_.weights) + at;
     double total = 0, sum = 0;
-    for (int64_t j = 0; j < k_; ++j) {
-      const double p = fast_exp<double>(f_.log_alpha[at + j]);
-      total += p;
-      sum += p * v_.mean[at + j];
-    }
+    for (int64_t j = 0; j < k_; ++j) total += p[j];
+    for (int64_t j = 0; j < k_; ++j) sum += p[j] * v_.mean[at + j];
     return total > 0 ? sum / total : 0;
   }
 
@@ -116,14 +112,14 @@ template <class T> class Expect {
   std::vector<double> reference_, w_;
 };
 
-// Mirrors `_ExpectAdjoint` in native.py. As in filter.cpp, what shared transitions get is the
-// product of the [N, T-1, K] factors (zeroed by the caller), but for doubtful columns:
+// Mirrors `_ExpectAdjoint` in native.py. As in filter.cpp, what shared transitions get are products
+// of [N, T, K] factors (zeroed by the caller) and the weights p, but for doubtful columns:
 // grad transitions = E * (p' u + p_mean' m + V * p' m), grad edge values = E * p' m, V shifted.
 struct ExpectAdjointArgs {
   const void* grad_value;  // [N]
   void* grad_emissions;    // [N, T, K], zeroed
   void* grad_nodes;        // [N, T, K], zeroed
-  void *p, *p_mean, *u, *m;
+  void *p_mean, *u, *m;
   void* grad_transitions;  // zeroed; one matrix a thread if shared, as in filter.cpp
   void* grad_edge_values;  // likewise
 };
@@ -170,11 +166,11 @@ template <class T> class ExpectAdjoint {
     T *g = &grad_[row * kp_], *mass = &mass_[row * kp_];
     const int64_t at = c_.at(n, t);
     if (t == c_.lengths[n] - 1) {
-      weights_of(f_.log_alpha + at, mass, k_);
-      T total = 0;
-      for (int64_t j = 0; j < k_; ++j) total += mass[j];
-      const T scale = static_cast<const T*>(a_.grad_value)[n] / total;
-      for (int64_t j = 0; j < k_; ++j) mass[j] *= scale;
+      const T* p = static_cast<const T*>(f_.weights) + at;
+      double total = 0;
+      for (int64_t j = 0; j < k_; ++j) total += p[j];
+      const T scale = T(static_cast<const T*>(a_.grad_value)[n] / total);
+      for (int64_t j = 0; j < k_; ++j) mass[j] = p[j] * scale;
       for (int64_t j = 0; j < k_; ++j) g[j] = mass[j] * T(v_.mean[at + j] - v_.value[n]);
     }
     std::copy_n(g, k_, static_cast<T*>(a_.grad_emissions) + at);
@@ -183,8 +179,8 @@ template <class T> class ExpectAdjoint {
 
   // u = (G - M R) / q and m = M / q, where q is trusted. R without the shift, as the values are.
   void scale(const Edges<T>& edges, int64_t n, int64_t t, int64_t row) {
-    const int64_t before = c_.at(n, t - 1), r = row * kp_;
-    reference_[row] = weigh_means(f_.log_alpha + before, v_.mean + before, k_, &p_[r], &p_mean_[r]);
+    const int64_t r = row * kp_;
+    reference_[row] = weigh_means(f_, c_.at(n, t - 1), v_.mean, k_, &p_[r], &p_mean_[r]);
     const T* q = arrival(n, t);
     for (int64_t j = 0; j < k_; ++j) {
       const T inverse = q[j] >= trust<T>() ? T(1) / q[j] : T(0);
@@ -213,8 +209,7 @@ template <class T> class ExpectAdjoint {
   // Returns where this step's gradients of edges are.
   int64_t add_trusted_edges(const Edges<T>& edges, int64_t n, int64_t t, int64_t r) {
     if (c_.shared()) {
-      const int64_t at = (n * (c_.num_steps - 1) + t - 1) * k_;
-      std::copy_n(&p_[r], k_, static_cast<T*>(a_.p) + at);
+      const int64_t at = c_.at(n, t - 1);
       std::copy_n(&p_mean_[r], k_, static_cast<T*>(a_.p_mean) + at);
       std::copy_n(&u_[r], k_, static_cast<T*>(a_.u) + at);
       std::copy_n(&m_[r], k_, static_cast<T*>(a_.m) + at);

@@ -21,10 +21,10 @@ double shift_to_zero_peak(double* log_alpha, int64_t k) {
   return peak;
 }
 
-double log_total(const double* log_alpha, int64_t k) {
+template <class T> double sum_of(const T* weights, int64_t k) {
   double sum = 0;
-  for (int64_t j = 0; j < k; ++j) sum += fast_exp<double>(log_alpha[j]);
-  return sum > 0 ? std::log(sum) : kMinusInf;
+  for (int64_t j = 0; j < k; ++j) sum += weights[j];
+  return sum;
 }
 
 template <class T> class Filter {
@@ -36,33 +36,34 @@ template <class T> class Filter {
   void run(int64_t index) {
     const Block block(c_, index);
     for (int64_t n = block.first; n < block.end; ++n) f_.log_z[n] = 0;
-    block.each(0, [&](int64_t n, int64_t) {
+    block.each(0, [&](int64_t n, int64_t row) {
       std::copy_n(emissions() + c_.at(n, 0), k_, f_.log_alpha + c_.at(n, 0));
-      normalize(n, 0);
+      normalize(n, 0, row);
     });
     for (int64_t t = 1; t < block.longest; ++t) {
       const Edges<T>& edges = cache_.at(block.first, t - 1);
-      block.each(t, [&](int64_t n, int64_t row) {
-        weights_of(f_.log_alpha + c_.at(n, t - 1), &p_[row * kp_], k_);
-      });
       times(c_.rows(), p_.data(), edges.weight, q_.data(), k_, kp_);
       block.each(t, [&](int64_t n, int64_t row) {
         arrive(edges, n, t, &q_[row * kp_]);
-        normalize(n, t);
+        normalize(n, t, row);
       });
     }
     block.each(0, [&](int64_t n, int64_t) {
-      f_.log_z[n] += log_total(f_.log_alpha + c_.at(n, c_.lengths[n] - 1), k_);
+      const T* last = static_cast<const T*>(f_.weights) + c_.at(n, c_.lengths[n] - 1);
+      f_.log_z[n] += std::log(sum_of(last, k_));
     });
   }
 
  private:
   const T* emissions() const { return static_cast<const T*>(c_.emissions); }
 
-  void normalize(int64_t n, int64_t t) {
-    const double norm = shift_to_zero_peak(f_.log_alpha + c_.at(n, t), k_);
+  void normalize(int64_t n, int64_t t, int64_t row) {
+    double* log_alpha = f_.log_alpha + c_.at(n, t);
+    const double norm = shift_to_zero_peak(log_alpha, k_);
     f_.log_norm[n * c_.num_steps + t] = norm;
     f_.log_z[n] += norm;
+    for (int64_t j = 0; j < k_; ++j) p_[row * kp_ + j] = fast_exp<T>(T(log_alpha[j]));
+    std::copy_n(&p_[row * kp_], k_, static_cast<T*>(f_.weights) + c_.at(n, t));
   }
 
   void arrive(const Edges<T>& edges, int64_t n, int64_t t, const T* q) {
@@ -94,9 +95,8 @@ struct AdjointArgs {
   const void* upstream;    // [N, T, K], gradient of log_alpha, or none
   const void* grad_log_z;  // [N], or none
   void* grad_emissions;    // [N, T, K], zeroed
-  void* before;            // [N, T-1, K], zeroed: P, and
-  void* after;             // [N, T-1, K], zeroed: d log_alpha / q. Their product is the gradient
-                           // of shared transitions, but for doubtful columns
+  void* after;             // [N, T, K], zeroed: d log_alpha_{t+1} / q_{t+1}. Its product with the
+                           // weights gives shared transitions, but for doubtful columns
   void* grad_transitions;  // zeroed. In the form of the transitions; if they are shared, one
                            // matrix a thread, for doubtful columns alone
 };
@@ -106,7 +106,7 @@ template <class T> class FilterAdjoint {
   FilterAdjoint(const Chain& c, const Filtered& f, const AdjointArgs& a, const Edges<T>* shared,
                 int64_t thread)
       : c_(c), f_(f), a_(a), cache_(c, nullptr, shared), thread_(thread), k_(c.num_states),
-        kp_(padded<T>(k_)), grad_(c.rows() * kp_, T(0)), scaled_(grad_), pulled_(grad_), p_(kp_),
+        kp_(padded<T>(k_)), grad_(c.rows() * kp_, T(0)), scaled_(grad_), pulled_(grad_),
         grad_after_(kp_) {}
 
   void run(int64_t index) {
@@ -126,16 +126,17 @@ template <class T> class FilterAdjoint {
   const T* arrival(int64_t n, int64_t t) const {
     return static_cast<const T*>(f_.arrival) + c_.at(n, t);
   }
+  const T* weights(int64_t n, int64_t t) const {
+    return static_cast<const T*>(f_.weights) + c_.at(n, t);
+  }
 
   // Add what comes from outside to the gradient of log_alpha_t: then it is that of the emissions.
   void take_in(int64_t n, int64_t t, int64_t row) {
     T *g = &grad_[row * kp_], *s = &scaled_[row * kp_];
     if (a_.grad_log_z && t == c_.lengths[n] - 1) {
-      weights_of(f_.log_alpha + c_.at(n, t), g, k_);
-      T total = 0;
-      for (int64_t j = 0; j < k_; ++j) total += g[j];
-      const T scale = static_cast<const T*>(a_.grad_log_z)[n] / total;
-      for (int64_t j = 0; j < k_; ++j) g[j] *= scale;
+      const T* p = weights(n, t);
+      const T scale = T(static_cast<const T*>(a_.grad_log_z)[n] / sum_of(p, k_));
+      for (int64_t j = 0; j < k_; ++j) g[j] = p[j] * scale;
     }
     if (a_.upstream) {
       const T* upstream = static_cast<const T*>(a_.upstream) + c_.at(n, t);
@@ -149,11 +150,10 @@ template <class T> class FilterAdjoint {
 
   void step_back(const Edges<T>& edges, int64_t n, int64_t t, int64_t row) {
     T *g = &grad_[row * kp_], *s = &scaled_[row * kp_];
-    const T *y = &pulled_[row * kp_], *q = arrival(n, t);
+    const T *y = &pulled_[row * kp_], *q = arrival(n, t), *p = weights(n, t - 1);
     const double* before = f_.log_alpha + c_.at(n, t - 1);
-    weights_of(before, p_.data(), k_);
     std::copy_n(g, k_, grad_after_.data());
-    for (int64_t i = 0; i < k_; ++i) g[i] = p_[i] * y[i];
+    for (int64_t i = 0; i < k_; ++i) g[i] = p[i] * y[i];
     T* grad_edges = add_trusted_edges(edges, n, t, s);
     if (!any_doubtful(q, k_)) return;
     for (int64_t j = 0; j < k_; ++j)
@@ -164,15 +164,14 @@ template <class T> class FilterAdjoint {
   T* add_trusted_edges(const Edges<T>& edges, int64_t n, int64_t t, const T* s) {
     T* grad_edges = static_cast<T*>(a_.grad_transitions);
     if (c_.shared()) {
-      const int64_t at = (n * (c_.num_steps - 1) + t - 1) * k_;
-      std::copy_n(p_.data(), k_, static_cast<T*>(a_.before) + at);
-      std::copy_n(s, k_, static_cast<T*>(a_.after) + at);
+      std::copy_n(s, k_, static_cast<T*>(a_.after) + c_.at(n, t - 1));
       return grad_edges + thread_ * k_ * k_;
     }
+    const T* p = weights(n, t - 1);
     grad_edges += n * c_.chain_stride + (t - 1) * c_.step_stride;
     for (int64_t i = 0; i < k_; ++i)
       for (int64_t j = 0; j < k_; ++j)
-        grad_edges[i * k_ + j] += p_[i] * edges.weight[i * kp_ + j] * s[j];
+        grad_edges[i * k_ + j] += p[i] * edges.weight[i * kp_ + j] * s[j];
     return grad_edges;
   }
 
@@ -193,7 +192,7 @@ template <class T> class FilterAdjoint {
   const AdjointArgs& a_;
   EdgeCache<T> cache_;
   int64_t thread_, k_, kp_;
-  std::vector<T> grad_, scaled_, pulled_, p_, grad_after_;
+  std::vector<T> grad_, scaled_, pulled_, grad_after_;
 };
 
 template <class T> void filter(const Chain& c, const Filtered& f) {

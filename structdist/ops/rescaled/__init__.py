@@ -17,8 +17,8 @@ csrc/filter.cpp and csrc/expect.cpp, the compiled twins.
 
 from structdist.ops.reference import viterbi
 from structdist.ops.rescaled.backtrack import gumbel_ffbs, gumbel_ffbs_adjoint, sample_paths
-from structdist.ops.rescaled.expect import expect, expect_adjoint
-from structdist.ops.rescaled.filter import filter, filter_adjoint
+from structdist.ops.rescaled.expectations import expect, expect_adjoint
+from structdist.ops.rescaled.filtering import filter, filter_adjoint
 
 __all__ = [
     "expect",

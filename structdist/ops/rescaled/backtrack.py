@@ -5,14 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from structdist.ops.chain import Chain, Filtered, FilterGrads, in_chain
+from structdist.ops.chain import Chain, Filtered, FilterGrads, full_precision, in_chain
 from structdist.ops.reference import (
     Draw,
     relaxed_backtrack,
     sampling_backtrack,
     without_padding,
 )
-from structdist.ops.rescaled.filter import filter_adjoint
+from structdist.ops.rescaled.filtering import filter_adjoint
 
 
 def sample_paths(chain: Chain, filtered: Filtered, uniform: Tensor) -> Tensor:
@@ -42,7 +42,7 @@ def gumbel_ffbs_adjoint(
     follows = in_chain(chain.lengths - 1, moved_from.shape[2]).to(moved_from.dtype)
     index = draw.path[:, :, 1:].unsqueeze(-1)
     moved_into.scatter_(-1, index, follows.unsqueeze(-1).expand(index.shape))
-    with torch.autocast(grad.device.type, enabled=False):
+    with full_precision(grad.device):
         columns = _sum_of_products(moved_from, moved_into, chain.transitions.dim())
     return FilterGrads(grads.emissions, grads.transitions + columns)
 

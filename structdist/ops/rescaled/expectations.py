@@ -5,7 +5,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from structdist.ops.chain import Chain, Expected, ExpectGrads, Filtered, edges_at, in_chain
+from structdist.ops.chain import (
+    Chain,
+    Expected,
+    ExpectGrads,
+    Filtered,
+    edges_at,
+    full_precision,
+    in_chain,
+)
 from structdist.ops.reference import without_padding
 from structdist.ops.rescaled.edges import (
     Doubtful,
@@ -15,14 +23,13 @@ from structdist.ops.rescaled.edges import (
     inverse_of,
     moves_into,
     times,
-    weights_of,
 )
 
 
 def expect(chain: Chain, filtered: Filtered, nodes: Tensor, edges: Tensor | None) -> Expected:
     """Conditional means of node values [N, T, K] and edge values (in the transitions' form)."""
     chain, nodes, edges = _without_padding(chain, nodes, edges)
-    with torch.autocast(chain.emissions.device.type, enabled=False):
+    with full_precision(chain.emissions.device):
         return _expect(chain, filtered, nodes, edges)
 
 
@@ -59,9 +66,8 @@ def _expect(chain: Chain, filtered: Filtered, nodes: Tensor, values: Tensor | No
 
 def _weigh_means(filtered: Filtered, mean: Tensor, t: int) -> tuple[Tensor, Tensor, Tensor]:
     """P and P (F - reference) [N, K], and the reference [N, 1]: the mean of the likeliest state."""
-    log_alpha = filtered.log_alpha[:, t]
-    reference = mean.gather(-1, log_alpha.argmax(-1, keepdim=True))
-    p = weights_of(log_alpha, filtered.arrival.dtype)
+    p = filtered.weights[:, t]
+    reference = mean.gather(-1, p.argmax(-1, keepdim=True))
     return p, p * (mean - reference).to(p.dtype), reference
 
 
@@ -79,7 +85,7 @@ def expect_adjoint(
 ) -> ExpectGrads:
     """Gradients of the expectation from its own [N]."""
     chain, nodes, edges = _without_padding(chain, nodes, edges)
-    with torch.autocast(chain.emissions.device.type, enabled=False):
+    with full_precision(chain.emissions.device):
         return _ExpectAdjoint(chain, filtered, nodes, edges, expected).run(grad_value)
 
 
@@ -104,8 +110,7 @@ class _ExpectAdjoint:
         num_steps = self.nodes.shape[1]
         start = at_last_step(self.filtered, self.chain.lengths, grad_value)
         surplus = (self.expected.mean - self.expected.value[:, None, None]).to(start.dtype)
-        masses = [start[:, t] for t in range(num_steps)]
-        grads = [(start * surplus)[:, t] for t in range(num_steps)]
+        masses, grads = list(start.unbind(1)), list((start * surplus).unbind(1))
         for t in reversed(range(1, num_steps)):
             grad, mass = self._step_back(t, grads[t], masses[t])
             grads[t - 1], masses[t - 1] = grads[t - 1] + grad, masses[t - 1] + mass

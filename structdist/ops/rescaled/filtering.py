@@ -5,7 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from structdist.ops.chain import Chain, Filtered, FilterGrads, edges_at, in_chain
+from structdist.ops.chain import (
+    Chain,
+    Filtered,
+    FilterGrads,
+    edges_at,
+    full_precision,
+    in_chain,
+)
 from structdist.ops.reference import without_padding
 from structdist.ops.rescaled.edges import (
     TRUST,
@@ -23,7 +30,7 @@ from structdist.ops.rescaled.edges import (
 def filter(chain: Chain) -> Filtered:
     """The forward pass. O(N T K^2) time, O(N T K) memory besides the exp of the transitions."""
     chain = without_padding(chain)
-    with torch.autocast(chain.emissions.device.type, enabled=False):
+    with full_precision(chain.emissions.device):
         filtered = _filter(chain, careful=False)
         if _needs_care(chain, filtered):
             filtered = _filter(chain, careful=True)
@@ -50,9 +57,9 @@ def _filter(chain: Chain, careful: bool) -> Filtered:
         arrival.append(q)
     total = torch.logsumexp(log_alpha[-1], -1) + torch.stack(log_norm, 1).sum(1)
     log_z = torch.where(lengths > 0, total, 0.0)
-    return Filtered(
-        torch.stack(log_alpha, 1), torch.stack(log_norm, 1), torch.stack(arrival, 1), log_z
-    )
+    every_alpha = torch.stack(log_alpha, 1)
+    weights = torch.where(active[..., None], weights_of(every_alpha, emissions.dtype), 0.0)
+    return Filtered(every_alpha, torch.stack(log_norm, 1), weights, torch.stack(arrival, 1), log_z)
 
 
 def _normalize(log_weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -87,7 +94,7 @@ def filter_adjoint(
 ) -> FilterGrads:
     """Gradients from that of log_alpha [N, T, K] and that of log_z [N], either of them None."""
     chain = without_padding(chain)
-    with torch.autocast(chain.emissions.device.type, enabled=False):
+    with full_precision(chain.emissions.device):
         return _filter_adjoint(chain, filtered, upstream, grad_log_z)
 
 
@@ -103,9 +110,9 @@ def _filter_adjoint(
     if grad_log_z is not None:
         grad = grad + at_last_step(filtered, lengths, grad_log_z)
     grad = torch.where(active, grad, 0.0)
-    grads = [grad[:, t] for t in range(num_steps)]
+    grads = list(grad.unbind(1))
     for t in reversed(range(1, num_steps)):
-        p = weights_of(filtered.log_alpha[:, t - 1], dtype)
+        p = filtered.weights[:, t - 1]
         scaled = torch.where(active[:, t], grads[t] * inverse_of(filtered.arrival[:, t]), 0.0)
         weight = edges_at(edges.weight, t - 1)
         pulled = p * times(scaled, weight.transpose(-1, -2))
