@@ -185,13 +185,12 @@ def _integer_lengths(lengths: Tensor | None, emissions: Tensor) -> Tensor:
 
 
 def _broadcast(shapes: dict[str, torch.Size | None]) -> torch.Size:
-    known = {name: shape for name, shape in shapes.items() if shape is not None}
     batch_shape = torch.Size()
-    for name, shape in known.items():
-        if shape == batch_shape:
+    for name, shape in shapes.items():
+        if not shape or shape == batch_shape:  # absent, without a batch, or nothing new
             continue
         try:
-            batch_shape = torch.broadcast_shapes(batch_shape, shape)
+            batch_shape = torch.broadcast_shapes(batch_shape, shape) if batch_shape else shape
         except RuntimeError:
             raise ValueError(
                 f"{name} has batch shape {tuple(shape)}, which does not broadcast with that of "

@@ -18,7 +18,6 @@ from structdist.ops.reference import (
     KBest,
     enumerate_paths,
     k_best,
-    relaxed_viterbi,
 )
 from structdist.ops.scoring import path_scores
 
@@ -117,6 +116,13 @@ def gumbel_ffbs(
     if filtered is None:
         return reference.gumbel_ffbs(chain, gumbel, temperature)
     return Draw(*autograd.GumbelFFBS.apply(*chain, gumbel, temperature, *filtered))
+
+
+def relaxed_viterbi(chain: Chain, temperature: float) -> Draw:
+    """The best path (S = 1) with relaxed back-tracking. O(N T K^2)."""
+    if transforming():
+        return reference.relaxed_viterbi(chain, temperature)
+    return Draw(*autograd.RelaxedViterbi.apply(*chain, temperature))
 
 
 def viterbi(chain: Chain) -> Best:

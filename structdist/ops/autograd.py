@@ -254,3 +254,33 @@ class GumbelFFBS(torch.autograd.Function):
                 )
             )
         return (*found, *[None] * 8)
+
+
+class RelaxedViterbi(torch.autograd.Function):
+    """The relaxed best path [1, N, T, K] and its hard choices [1, N, T]."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, emissions: Tensor, transitions: Tensor, lengths: Tensor, temperature: float
+    ) -> tuple[Tensor, Tensor]:
+        chain = Chain(emissions, transitions, lengths)
+        draw, came_from = kernels_for(chain).relaxed_viterbi(chain, temperature)
+        ctx.save_for_backward(emissions, transitions, lengths, came_from, *draw)
+        ctx.temperature = temperature
+        ctx.mark_non_differentiable(draw.path)
+        return draw.soft, draw.path
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, _: Any) -> Grads:
+        emissions, transitions, lengths, came_from, soft, path = ctx.saved_tensors
+        chain = Chain(emissions, transitions, lengths)
+        if torch.is_grad_enabled():
+
+            def plain(e: Tensor, a: Tensor) -> Tensor:
+                return reference.relaxed_viterbi(Chain(e, a, lengths), ctx.temperature).soft
+
+            found = _reference_grads(plain, [emissions, transitions], grad)
+        else:
+            adjoint = kernels_for(chain).relaxed_viterbi_adjoint
+            found = list(adjoint(chain, came_from, Draw(soft, path), grad, ctx.temperature))
+        return (*found, None, None)

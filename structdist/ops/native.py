@@ -98,14 +98,18 @@ class _Draws(ctypes.Structure):
 
 
 class _SoftGrad(ctypes.Structure):
-    _fields_ = [(n, ctypes.c_void_p) for n in ("grad", "grad_log_alpha", "grad_transitions")]
+    _fields_ = [(n, ctypes.c_void_p) for n in ("grad", "grad_prefix", "grad_transitions")]
 
 
 class _Best(ctypes.Structure):
-    _fields_ = [("path", ctypes.c_void_p), ("score", ctypes.c_void_p)]
+    _fields_ = [(n, ctypes.c_void_p) for n in ("path", "score", "came_from", "prefix")]
 
 
-def _call(name: str, chain: Chain, *arguments: ctypes.Structure) -> None:
+class _PrefixGrad(ctypes.Structure):
+    _fields_ = [(n, ctypes.c_void_p) for n in ("came_from", "grad", "grad_transitions")]
+
+
+def _call(name: str, chain: Chain, *arguments: ctypes._CDataType) -> None:
     emissions, transitions, lengths = chain
     num_chains, num_steps, num_states = emissions.shape
     if num_chains == 0:
@@ -245,33 +249,76 @@ def sample_paths(chain: Chain, filtered: Filtered, uniform: Tensor) -> Tensor:
 
 def gumbel_ffbs(chain: Chain, filtered: Filtered, gumbel: Tensor, temperature: float) -> Draw:
     """Exact draws from Gumbel noise [S, N, T, K], and their relaxation. O(S N T K)."""
-    chain, gumbel = _contiguous(chain), gumbel.contiguous()
-    draw = Draw(torch.zeros_like(gumbel), torch.zeros(gumbel.shape[:3], dtype=torch.long))
-    draws = _Draws(len(gumbel), gumbel.data_ptr(), temperature, *_pointers(*draw))
-    _call("gumbel_ffbs", chain, _Filtered(*_pointers(*filtered)), draws)
-    return draw
+    return _relaxed_backtrack(_contiguous(chain), filtered.log_alpha, gumbel, temperature)
 
 
 def gumbel_ffbs_adjoint(
     chain: Chain, filtered: Filtered, draw: Draw, grad: Tensor, temperature: float
 ) -> FilterGrads:
     """Gradients from that of the relaxed draws [S, N, T, K]. One sweep back for all samples."""
-    chain, grad = _contiguous(chain), grad.contiguous()
-    grad_log_alpha, grad_edges = torch.zeros_like(chain.emissions), _edge_gradient(chain)
-    draws = _Draws(len(grad), None, temperature, *_pointers(*draw))
-    pulled = _SoftGrad(*_pointers(grad, grad_log_alpha, grad_edges))
-    _call("gumbel_ffbs_adjoint", chain, draws, pulled)
-    columns = grad_edges.transpose(-1, -2)
+    chain = _contiguous(chain)
+    grad_log_alpha, columns = _through_softmax(chain, draw, grad, temperature)
     grads = filter_adjoint(chain, filtered, grad_log_alpha, None)
-    columns = columns.sum(0) if chain.transitions.dim() == 2 else columns
     return FilterGrads(grads.emissions, grads.transitions + columns)
+
+
+def _relaxed_backtrack(
+    chain: Chain, prefix: Tensor, noise: Tensor | None, temperature: float
+) -> Draw:
+    """Choose by log weights of prefixes [N, T, K], with noise [S, N, T, K] or (S = 1) without."""
+    shape = (1, *chain.emissions.shape) if noise is None else noise.shape
+    noise = None if noise is None else noise.contiguous()
+    soft = chain.emissions.new_zeros(shape)
+    draw = Draw(soft, torch.zeros(shape[:3], dtype=torch.long))
+    draws = _Draws(shape[0], *_pointers(noise), temperature, *_pointers(*draw))
+    _call("relaxed_backtrack", chain, ctypes.c_double.from_address(prefix.data_ptr()), draws)
+    return draw
+
+
+def _through_softmax(
+    chain: Chain, draw: Draw, grad: Tensor, temperature: float
+) -> tuple[Tensor, Tensor]:
+    """From the gradient of relaxed draws to those of prefixes and of the transitions taken."""
+    grad = grad.contiguous()
+    grad_prefix, grad_edges = torch.zeros_like(chain.emissions), _edge_gradient(chain)
+    draws = _Draws(len(grad), None, temperature, *_pointers(*draw))
+    pulled = _SoftGrad(*_pointers(grad, grad_prefix, grad_edges))
+    _call("relaxed_backtrack_adjoint", chain, draws, pulled)
+    columns = grad_edges.transpose(-1, -2)
+    return grad_prefix, columns.sum(0) if chain.transitions.dim() == 2 else columns
 
 
 def viterbi(chain: Chain) -> Best:
     """The best path [N, T] and its score [N]. O(N T K^2)."""
-    chain = _contiguous(chain)
+    return _viterbi(_contiguous(chain), None)[0]
+
+
+def _viterbi(chain: Chain, prefix: Tensor | None) -> tuple[Best, Tensor]:
+    """The best path, and the best state before each [N, T, K]; fills in the best prefixes."""
     num_chains, num_steps, _ = chain.emissions.shape
     path = torch.zeros(num_chains, num_steps, dtype=torch.long)
     best = Best(path, torch.empty(num_chains, dtype=torch.float64))
-    _call("viterbi", chain, _Best(*_pointers(*best)))
-    return best
+    came_from = torch.empty(chain.emissions.shape, dtype=torch.int32)
+    _call("viterbi", chain, _Best(*_pointers(*best, came_from, prefix)))
+    return best, came_from
+
+
+def relaxed_viterbi(chain: Chain, temperature: float) -> tuple[Draw, Tensor]:
+    """The best path (S = 1) relaxed, and what the adjoint needs. O(N T K^2)."""
+    chain = _contiguous(chain)
+    prefix = torch.empty(chain.emissions.shape, dtype=torch.float64)
+    _, came_from = _viterbi(chain, prefix)
+    return _relaxed_backtrack(chain, prefix, None, temperature), came_from
+
+
+def relaxed_viterbi_adjoint(
+    chain: Chain, came_from: Tensor, draw: Draw, grad: Tensor, temperature: float
+) -> FilterGrads:
+    """Gradients from that of the relaxed path [1, N, T, K]. O(N T K)."""
+    chain = _contiguous(chain)
+    grad_prefix, columns = _through_softmax(chain, draw, grad, temperature)
+    grad_edges = _edge_gradient(chain)
+    pulled = _PrefixGrad(*_pointers(came_from, grad_prefix, grad_edges))
+    _call("prefix_adjoint", chain, pulled)
+    grad_edges = grad_edges.sum(0) if chain.transitions.dim() == 2 else grad_edges
+    return FilterGrads(grad_prefix, grad_edges + columns)

@@ -151,6 +151,19 @@ def test_gumbel_ffbs(kernels, chain, temperature):
     assert torch.equal(paths, reference.gumbel_ffbs(chain, noise, temperature).path)
 
 
+@pytest.mark.parametrize("temperature", [0.1, 1.0, 5.0])
+def test_relaxed_viterbi(kernels, chain, temperature):
+    def fast(c: Chain) -> Tensor:
+        return ops.relaxed_viterbi(c, temperature).soft
+
+    def plain(c: Chain) -> Tensor:
+        return reference.relaxed_viterbi(c, temperature).soft
+
+    assert_same(fast, plain, chain)
+    expected = reference.relaxed_viterbi(chain, temperature).path
+    assert torch.equal(ops.relaxed_viterbi(chain, temperature).path, expected)
+
+
 def test_sample_paths(kernels, chain):
     uniform = torch.rand(50, *chain.emissions.shape[:2], dtype=torch.float64)
     found = ops.sample_paths(chain, uniform, ops.filter(chain))

@@ -1,4 +1,5 @@
-// Drawing a path from its last state to its first: exact draws, and Gumbel-FFBS.
+// Choosing a path from its last state to its first: exact draws, and relaxed back-tracking (which
+// with log_alpha and Gumbel noise is Gumbel-FFBS, and with best scores and no noise relaxed Viterbi).
 //
 // Given the state j after it, step t is in state i with probability proportional to
 // exp(log_alpha_t(i) + score_ij). Only column j of the transitions is needed: O(K) a step.
@@ -10,7 +11,8 @@ namespace {
 // Mirrors `_Draws` in native.py.
 struct Draws {
   int64_t num_samples;
-  const void* noise;   // [S, N, T] uniform double, or [S, N, T, K] Gumbel in the chain's dtype
+  const void* noise;   // [S, N, T] uniform double; or [S, N, T, K] Gumbel in the chain's dtype, or
+                       // none: then the softmax is of the prefixes themselves (relaxed Viterbi)
   double temperature;  // of the relaxation
   void* soft;          // [S, N, T, K], zeroed; or none
   int64_t* path;       // [S, N, T], zeroed
@@ -96,10 +98,10 @@ template <class T> class SamplePaths {
   std::vector<double> logits_;
 };
 
-template <class T> class GumbelFfbs {
+template <class T> class RelaxedBacktrack {
  public:
-  GumbelFfbs(const Chain& c, const Filtered& f, const Draws& d)
-      : c_(c), f_(f), d_(d), k_(c.num_states), logits_(k_) {}
+  RelaxedBacktrack(const Chain& c, const double* prefix, const Draws& d)
+      : c_(c), prefix_(prefix), d_(d), k_(c.num_states), logits_(k_) {}
 
   void run(int64_t index) {
     const Block block(c_, index);
@@ -111,9 +113,11 @@ template <class T> class GumbelFfbs {
  private:
   void choose(int64_t s, int64_t n, int64_t t) {
     const int64_t at = (s * c_.num_chains + n) * c_.num_steps + t;
-    const double* log_alpha = f_.log_alpha + c_.at(n, t);
-    const T* gumbel = static_cast<const T*>(d_.noise) + at * k_;
-    for (int64_t i = 0; i < k_; ++i) logits_[i] = log_alpha[i] + double(gumbel[i]);
+    std::copy_n(prefix_ + c_.at(n, t), k_, logits_.data());
+    if (d_.noise) {
+      const T* gumbel = static_cast<const T*>(d_.noise) + at * k_;
+      for (int64_t i = 0; i < k_; ++i) logits_[i] += double(gumbel[i]);
+    }
     if (t + 1 < c_.lengths[n]) {
       const T* into = scores_at<T>(c_, n, t) + d_.path[at + 1];
       for (int64_t i = 0; i < k_; ++i) logits_[i] += double(into[i * k_]);
@@ -132,7 +136,7 @@ template <class T> class GumbelFfbs {
   }
 
   const Chain& c_;
-  const Filtered& f_;
+  const double* prefix_;  // [N, T, K]: log_alpha, or the best scores
   const Draws& d_;
   int64_t k_;
   std::vector<double> logits_;
@@ -141,14 +145,14 @@ template <class T> class GumbelFfbs {
 // Mirrors `_SoftGrad` in native.py: through each softmax to its logits.
 struct SoftGrad {
   const void* grad;        // [S, N, T, K], of soft
-  void* grad_log_alpha;    // [N, T, K], zeroed: the logits', summed over samples
+  void* grad_prefix;       // [N, T, K], zeroed: the logits', summed over samples
   void* grad_transitions;  // zeroed; form of the transitions, but each matrix transposed; if they
                            // are shared, one matrix a thread
 };
 
-template <class T> class GumbelFfbsAdjoint {
+template <class T> class RelaxedBacktrackAdjoint {
  public:
-  GumbelFfbsAdjoint(const Chain& c, const Draws& d, const SoftGrad& a, int64_t thread)
+  RelaxedBacktrackAdjoint(const Chain& c, const Draws& d, const SoftGrad& a, int64_t thread)
       : c_(c), d_(d), a_(a), thread_(thread), k_(c.num_states), logit_grad_(k_) {}
 
   void run(int64_t index) {
@@ -167,7 +171,7 @@ template <class T> class GumbelFfbsAdjoint {
     for (int64_t i = 0; i < k_; ++i) mean += soft[i] * grad[i];
     const T sharpness = T(1 / d_.temperature);
     for (int64_t i = 0; i < k_; ++i) logit_grad_[i] = soft[i] * (grad[i] - mean) * sharpness;
-    add_to(static_cast<T*>(a_.grad_log_alpha) + c_.at(n, t));
+    add_to(static_cast<T*>(a_.grad_prefix) + c_.at(n, t));
     if (t + 1 == c_.lengths[n]) return;
     const int64_t matrix = c_.shared() ? thread_ * k_ * k_ : n * c_.chain_stride + t * c_.step_stride;
     add_to(static_cast<T*>(a_.grad_transitions) + matrix + d_.path[at + 1] * k_);
@@ -190,13 +194,15 @@ template <class T> void sample_paths(const Chain& c, const Filtered& f, const Dr
   });
 }
 
-template <class T> void gumbel_ffbs(const Chain& c, const Filtered& f, const Draws& d) {
-  for_blocks<T>(c, nullptr, [&](const Edges<T>*, int64_t) { return GumbelFfbs<T>(c, f, d); });
+template <class T> void relaxed_backtrack(const Chain& c, const double* prefix, const Draws& d) {
+  for_blocks<T>(c, nullptr, [&](const Edges<T>*, int64_t) {
+    return RelaxedBacktrack<T>(c, prefix, d);
+  });
 }
 
-template <class T> void gumbel_ffbs_adjoint(const Chain& c, const Draws& d, const SoftGrad& a) {
+template <class T> void relaxed_backtrack_adjoint(const Chain& c, const Draws& d, const SoftGrad& a) {
   for_blocks<T>(c, nullptr, [&](const Edges<T>*, int64_t thread) {
-    return GumbelFfbsAdjoint<T>(c, d, a, thread);
+    return RelaxedBacktrackAdjoint<T>(c, d, a, thread);
   });
 }
 
@@ -208,18 +214,19 @@ STRUCTDIST_EXPORT void sample_paths_float(const Chain& c, const Filtered& f, con
 STRUCTDIST_EXPORT void sample_paths_double(const Chain& c, const Filtered& f, const Draws& d) {
   sample_paths<double>(c, f, d);
 }
-STRUCTDIST_EXPORT void gumbel_ffbs_float(const Chain& c, const Filtered& f, const Draws& d) {
-  gumbel_ffbs<float>(c, f, d);
+STRUCTDIST_EXPORT void relaxed_backtrack_float(const Chain& c, const double* p, const Draws& d) {
+  relaxed_backtrack<float>(c, p, d);
 }
-STRUCTDIST_EXPORT void gumbel_ffbs_double(const Chain& c, const Filtered& f, const Draws& d) {
-  gumbel_ffbs<double>(c, f, d);
+STRUCTDIST_EXPORT void relaxed_backtrack_double(const Chain& c, const double* p, const Draws& d) {
+  relaxed_backtrack<double>(c, p, d);
 }
-STRUCTDIST_EXPORT void gumbel_ffbs_adjoint_float(const Chain& c, const Draws& d, const SoftGrad& a) {
-  gumbel_ffbs_adjoint<float>(c, d, a);
+STRUCTDIST_EXPORT void relaxed_backtrack_adjoint_float(const Chain& c, const Draws& d,
+                                                       const SoftGrad& a) {
+  relaxed_backtrack_adjoint<float>(c, d, a);
 }
-STRUCTDIST_EXPORT void gumbel_ffbs_adjoint_double(const Chain& c, const Draws& d,
-                                                  const SoftGrad& a) {
-  gumbel_ffbs_adjoint<double>(c, d, a);
+STRUCTDIST_EXPORT void relaxed_backtrack_adjoint_double(const Chain& c, const Draws& d,
+                                                        const SoftGrad& a) {
+  relaxed_backtrack_adjoint<double>(c, d, a);
 }
 
 }  // namespace structdist

@@ -1,4 +1,5 @@
 // The best path: a max-plus product a step, all in double, vectorised over the state moved to.
+// And the adjoint of the best scores, which follows the best state before each.
 #include "chain.h"
 
 namespace structdist {
@@ -6,14 +7,20 @@ namespace {
 
 // Mirrors `_Best` in native.py.
 struct Best {
-  int64_t* path;  // [N, T], zeroed
-  double* score;  // [N]
+  int64_t* path;   // [N, T], zeroed
+  double* score;   // [N]
+  int32_t* from;   // [N, T, K]: the best state before each, from the second step on
+  double* prefix;  // [N, T, K]: the best score of paths that end in each state; or none
 };
+
+template <class T> const T* scores_into(const Chain& c, int64_t n, int64_t t) {
+  return static_cast<const T*>(c.transitions) + n * c.chain_stride + (t - 1) * c.step_stride;
+}
 
 template <class T> class Viterbi {
  public:
   Viterbi(const Chain& c, const Best& out)
-      : c_(c), out_(out), k_(c.num_states), score_(k_), next_(k_), from_(c.num_steps * k_) {}
+      : c_(c), out_(out), k_(c.num_states), score_(k_), next_(k_), from_(k_) {}
 
   void run(int64_t index) {
     const Block block(c_, index);
@@ -25,21 +32,27 @@ template <class T> class Viterbi {
   void run_chain(int64_t n) {
     const T* emissions = static_cast<const T*>(c_.emissions) + c_.at(n, 0);
     std::copy_n(emissions, k_, score_.data());
+    keep_prefix(n, 0);
     for (int64_t t = 1; t < c_.lengths[n]; ++t) {
-      const T* scores = static_cast<const T*>(c_.transitions) + n * c_.chain_stride +
-                        (t - 1) * c_.step_stride;
-      step(scores, emissions + t * k_, &from_[t * k_]);
+      step(scores_into<T>(c_, n, t), emissions + t * k_);
+      std::copy_n(from_.data(), k_, out_.from + c_.at(n, t));
+      keep_prefix(n, t);
     }
     follow(n);
   }
 
-  void step(const T* scores, const T* emission, int64_t* from) {
+  void keep_prefix(int64_t n, int64_t t) const {
+    if (out_.prefix) std::copy_n(score_.data(), k_, out_.prefix + c_.at(n, t));
+  }
+
+  void step(const T* scores, const T* emission) {
     std::fill(next_.begin(), next_.end(), kMinusInf);
-    std::fill_n(from, k_, 0);
+    std::fill(from_.begin(), from_.end(), 0);
     for (int64_t i = 0; i < k_; ++i) {
       const T* row = scores + i * k_;
       const double so_far = score_[i];
       double* next = next_.data();
+      int64_t* from = from_.data();
       for (int64_t j = 0; j < k_; ++j) {
         const double candidate = so_far + double(row[j]);
         const bool better = candidate > next[j];
@@ -55,23 +68,73 @@ template <class T> class Viterbi {
     int64_t* path = out_.path + n * c_.num_steps;
     path[last] = std::max_element(score_.begin(), score_.end()) - score_.begin();
     out_.score[n] = score_[path[last]];
-    for (int64_t t = last; t > 0; --t) path[t - 1] = from_[t * k_ + path[t]];
+    for (int64_t t = last; t > 0; --t) path[t - 1] = out_.from[c_.at(n, t) + path[t]];
   }
 
   const Chain& c_;
   const Best& out_;
   int64_t k_;
   std::vector<double> score_, next_;
-  std::vector<int64_t> from_;  // [T, K]: the best state before each
+  std::vector<int64_t> from_;
+};
+
+// Mirrors `_PrefixGrad` in native.py.
+struct PrefixGrad {
+  const int32_t* from;     // [N, T, K], as above
+  void* grad;              // [N, T, K], in: of the prefixes; out: of the emissions
+  void* grad_transitions;  // zeroed; form of the transitions; one matrix a thread if shared
+};
+
+template <class T> class PrefixAdjoint {
+ public:
+  PrefixAdjoint(const Chain& c, const PrefixGrad& a, int64_t thread)
+      : c_(c), a_(a), thread_(thread), k_(c.num_states) {}
+
+  void run(int64_t index) {
+    const Block block(c_, index);
+    for (int64_t t = block.longest - 1; t > 0; --t)
+      block.each(t, [&](int64_t n, int64_t) { step_back(n, t); });
+  }
+
+ private:
+  void step_back(int64_t n, int64_t t) const {
+    T* grad = static_cast<T*>(a_.grad);
+    const T* here = grad + c_.at(n, t);
+    T* before = grad + c_.at(n, t - 1);
+    const int32_t* from = a_.from + c_.at(n, t);
+    const int64_t matrix =
+        c_.shared() ? thread_ * k_ * k_ : n * c_.chain_stride + (t - 1) * c_.step_stride;
+    T* edges = static_cast<T*>(a_.grad_transitions) + matrix;
+    for (int64_t j = 0; j < k_; ++j) {
+      before[from[j]] += here[j];
+      edges[from[j] * k_ + j] += here[j];
+    }
+  }
+
+  const Chain& c_;
+  const PrefixGrad& a_;
+  int64_t thread_, k_;
 };
 
 template <class T> void viterbi(const Chain& c, const Best& out) {
   for_blocks<T>(c, nullptr, [&](const Edges<T>*, int64_t) { return Viterbi<T>(c, out); });
 }
 
+template <class T> void prefix_adjoint(const Chain& c, const PrefixGrad& a) {
+  for_blocks<T>(c, nullptr, [&](const Edges<T>*, int64_t thread) {
+    return PrefixAdjoint<T>(c, a, thread);
+  });
+}
+
 }  // namespace
 
 STRUCTDIST_EXPORT void viterbi_float(const Chain& c, const Best& b) { viterbi<float>(c, b); }
 STRUCTDIST_EXPORT void viterbi_double(const Chain& c, const Best& b) { viterbi<double>(c, b); }
+STRUCTDIST_EXPORT void prefix_adjoint_float(const Chain& c, const PrefixGrad& a) {
+  prefix_adjoint<float>(c, a);
+}
+STRUCTDIST_EXPORT void prefix_adjoint_double(const Chain& c, const PrefixGrad& a) {
+  prefix_adjoint<double>(c, a);
+}
 
 }  // namespace structdist

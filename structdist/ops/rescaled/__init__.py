@@ -17,6 +17,7 @@ csrc/filter.cpp and csrc/expect.cpp, the compiled twins.
 
 from structdist.ops.reference import viterbi
 from structdist.ops.rescaled.backtrack import gumbel_ffbs, gumbel_ffbs_adjoint, sample_paths
+from structdist.ops.rescaled.best_path import relaxed_viterbi, relaxed_viterbi_adjoint
 from structdist.ops.rescaled.expectations import expect, expect_adjoint
 from structdist.ops.rescaled.filtering import filter, filter_adjoint
 
@@ -27,6 +28,8 @@ __all__ = [
     "filter_adjoint",
     "gumbel_ffbs",
     "gumbel_ffbs_adjoint",
+    "relaxed_viterbi",
+    "relaxed_viterbi_adjoint",
     "sample_paths",
     "viterbi",
 ]

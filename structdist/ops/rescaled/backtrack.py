@@ -31,12 +31,17 @@ def gumbel_ffbs(chain: Chain, filtered: Filtered, gumbel: Tensor, temperature: f
 def gumbel_ffbs_adjoint(
     chain: Chain, filtered: Filtered, draw: Draw, grad: Tensor, temperature: float
 ) -> FilterGrads:
-    """Gradients from that of the relaxed draws [S, N, T, K]. One sweep back for all samples.
+    """Gradients from that of the relaxed draws [S, N, T, K]. One sweep back for all samples."""
+    grad_log_alpha, columns = through_softmax(chain, draw, grad, temperature)
+    grads = filter_adjoint(chain, filtered, grad_log_alpha, None)
+    return FilterGrads(grads.emissions, grads.transitions + columns)
 
-    Through each softmax to its logits; from there to the columns moved into, and to log_alpha.
-    """
+
+def through_softmax(
+    chain: Chain, draw: Draw, grad: Tensor, temperature: float
+) -> tuple[Tensor, Tensor]:
+    """From the gradient of relaxed draws to those of prefixes and of the transitions taken."""
     pulled = draw.soft * (grad - (grad * draw.soft).sum(-1, keepdim=True)) / temperature
-    grads = filter_adjoint(chain, filtered, pulled.sum(0), None)
     moved_from = pulled[:, :, :-1]  # [S, N, T-1, K]
     moved_into = torch.zeros_like(moved_from)
     follows = in_chain(chain.lengths - 1, moved_from.shape[2]).to(moved_from.dtype)
@@ -44,7 +49,7 @@ def gumbel_ffbs_adjoint(
     moved_into.scatter_(-1, index, follows.unsqueeze(-1).expand(index.shape))
     with full_precision(grad.device):
         columns = _sum_of_products(moved_from, moved_into, chain.transitions.dim())
-    return FilterGrads(grads.emissions, grads.transitions + columns)
+    return pulled.sum(0), columns
 
 
 def _sum_of_products(left: Tensor, right: Tensor, edge_dims: int) -> Tensor:
