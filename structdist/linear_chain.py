@@ -359,7 +359,8 @@ class LinearChainCRF(Distribution):
         """
         temperature = require_temperature(temperature)
         sample_shape = torch.Size(sample_shape)
-        self._filter()  # raises where there is no path to find
+        if self._validating:
+            self._filter()  # raises where there is no path to find
         draw = perturb_map.perturb_and_map(
             self._chain(), sample_shape.numel(), temperature, perturb, generator
         )

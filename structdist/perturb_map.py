@@ -31,8 +31,7 @@ def perturb_and_map(
     rest = emissions[:, noisy_nodes:].expand(*copies, -1, -1)
     if perturb == "edges":
         shape = (*copies, num_steps - 1, num_states, num_states)
-        edges = transitions.unsqueeze(1) if transitions.dim() == 3 else transitions
-        transitions = edges + gumbel_noise(shape, emissions, generator)
+        transitions = ops.per_step(transitions) + gumbel_noise(shape, emissions, generator)
     elif transitions.dim() > 2:
         transitions = transitions.expand(num_samples, *transitions.shape)
     if transitions.dim() > 2:

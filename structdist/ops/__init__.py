@@ -11,15 +11,19 @@ import torch
 from torch import Tensor
 
 from structdist.ops import autograd, reference
-from structdist.ops.chain import Chain, Filtered, in_chain, same_form
-from structdist.ops.reference import (
+from structdist.ops.chain import (
     Best,
+    Chain,
     Draw,
+    Filtered,
     KBest,
-    enumerate_paths,
-    k_best,
+    in_chain,
+    per_step,
+    same_form,
 )
+from structdist.ops.reference import enumerate_paths
 from structdist.ops.scoring import path_scores
+from structdist.ops.top_paths import k_best
 
 __all__ = [
     "Best",
@@ -38,6 +42,7 @@ __all__ = [
     "log_partition",
     "node_marginals",
     "path_scores",
+    "per_step",
     "relaxed_viterbi",
     "same_form",
     "sample_paths",
@@ -60,7 +65,7 @@ def filter(chain: Chain) -> Filtered | None:
 
 
 def log_partition(chain: Chain, filtered: Filtered | None) -> Tensor:
-    """[N], float64 as the forward pass made it. O(N T K^2)."""
+    """[N], float64 from the kernels. O(N T K^2)."""
     if filtered is None:
         return reference.log_partition(chain)
     return autograd.LogPartition.apply(*chain, *filtered)
@@ -81,7 +86,7 @@ def edge_marginals(chain: Chain, filtered: Filtered | None) -> Tensor:
 
 
 def entropy(chain: Chain, filtered: Filtered | None) -> Tensor:
-    """[N], float64. O(N T K^2)."""
+    """[N], float64 from the kernels. O(N T K^2)."""
     if filtered is None:
         return reference.entropy(chain)
     return autograd.Entropy.apply(*chain, *filtered)
@@ -90,7 +95,7 @@ def entropy(chain: Chain, filtered: Filtered | None) -> Tensor:
 def expectation(
     chain: Chain, nodes: Tensor | None, edges: Tensor | None, filtered: Filtered | None
 ) -> Tensor:
-    """[N], float64: E of the sum of node values [N, T, K] and edge values. O(N T K^2)."""
+    """[N], float64 from the kernels: E of node values [N, T, K] and edge values. O(N T K^2)."""
     emissions, transitions, lengths = chain
     if nodes is None:
         nodes = torch.zeros_like(emissions)
@@ -115,7 +120,10 @@ def gumbel_ffbs(
     """Exact draws from Gumbel noise [S, N, T, K], and their relaxation. O(S N T K)."""
     if filtered is None:
         return reference.gumbel_ffbs(chain, gumbel, temperature)
-    return Draw(*autograd.GumbelFFBS.apply(*chain, gumbel, temperature, *filtered))
+    emissions, transitions, lengths = chain
+    return Draw(
+        *autograd.GumbelFFBS.apply(emissions, transitions, gumbel, temperature, lengths, *filtered)
+    )
 
 
 def relaxed_viterbi(chain: Chain, temperature: float) -> Draw:

@@ -8,7 +8,7 @@ to any order.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -16,10 +16,20 @@ import torch
 from torch import Tensor
 
 from structdist.ops import native, reference, rescaled
-from structdist.ops.chain import Chain, Expected, Filtered
-from structdist.ops.reference import Draw
+from structdist.ops.chain import (
+    Chain,
+    Draw,
+    Expected,
+    Filtered,
+    FilterGrads,
+    per_step,
+    without_padding,
+)
 
 Grads = tuple[Tensor | None, ...]
+
+# What follows the differentiable inputs in most `apply`s: lengths, and what the forward pass found.
+NO_GRADS = (None,) * (1 + len(Filtered._fields))
 
 
 def kernels_for(chain: Chain) -> ModuleType:
@@ -27,18 +37,23 @@ def kernels_for(chain: Chain) -> ModuleType:
     return native if chain.emissions.device.type == "cpu" and native.available() else rescaled
 
 
-def _reference_grads(
-    function: Callable[..., Tensor], inputs: list[Tensor | None], grad: Tensor
-) -> list[Tensor | None]:
-    """Gradients of a plain function at the inputs, with a graph."""
-    with torch.enable_grad():
-        wanted = [x for x in inputs if x is not None and x.requires_grad]
-        output = function(*inputs)
-        found = torch.autograd.grad(
+def _grads(
+    plain: Callable[..., Tensor],
+    inputs: Sequence[Tensor | None],
+    grad: Tensor,
+    analytic: Callable[[], Sequence[Tensor | None]],
+) -> Sequence[Tensor | None]:
+    """Analytic gradients or, where a graph of them is wanted, those of a plain twin."""
+    if not torch.is_grad_enabled():
+        return analytic()
+    output = plain(*inputs)
+    wanted = [x for x in inputs if x is not None and x.requires_grad]
+    found = iter(
+        torch.autograd.grad(
             output, wanted, grad.to(output.dtype), create_graph=True, allow_unused=True
         )
-    by_input = iter(found)
-    return [next(by_input) if x is not None and x.requires_grad else None for x in inputs]
+    )
+    return [next(found) if x is not None and x.requires_grad else None for x in inputs]
 
 
 class LogPartition(torch.autograd.Function):
@@ -54,13 +69,16 @@ class LogPartition(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Grads:
         emissions, transitions, lengths, *f = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            plain = lambda e, a: reference.log_partition(Chain(e, a, lengths))  # noqa: E731
-            found = _reference_grads(plain, [emissions, transitions], grad)
-        else:
-            chain = Chain(emissions, transitions, lengths)
-            found = list(kernels_for(chain).filter_adjoint(chain, Filtered(*f), None, grad))
-        return (*found, *[None] * 6)
+        chain = Chain(emissions, transitions, lengths)
+
+        def plain(e: Tensor, a: Tensor) -> Tensor:
+            return reference.log_partition(Chain(e, a, lengths))
+
+        def analytic() -> FilterGrads:
+            adjoint = kernels_for(chain).filter_adjoint
+            return adjoint(chain, Filtered(*f), None, grad, with_edges=ctx.needs_input_grad[1])
+
+        return (*_grads(plain, chain[:2], grad, analytic), *NO_GRADS)
 
 
 class NodeMarginals(torch.autograd.Function):
@@ -71,29 +89,34 @@ class NodeMarginals(torch.autograd.Function):
         ctx: Any, emissions: Tensor, transitions: Tensor, lengths: Tensor, *f: Tensor
     ) -> Tensor:
         ctx.save_for_backward(emissions, transitions, lengths, *f)
-        chain = Chain(emissions, transitions, lengths)
-        ones = torch.ones_like(Filtered(*f).log_z)
-        return kernels_for(chain).filter_adjoint(chain, Filtered(*f), None, ones).emissions
+        return _marginals(Chain(emissions, transitions, lengths), Filtered(*f))
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Grads:
         emissions, transitions, lengths, *f = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            plain = lambda e, a: reference.node_marginals(Chain(e, a, lengths))  # noqa: E731
-            found = _reference_grads(plain, [emissions, transitions], grad)
-        else:
-            found = _covariance(Chain(emissions, transitions, lengths), Filtered(*f), grad, None)
-        return (*found, *[None] * 6)
+        chain = Chain(emissions, transitions, lengths)
+
+        def plain(e: Tensor, a: Tensor) -> Tensor:
+            return reference.node_marginals(Chain(e, a, lengths))
+
+        def analytic() -> Grads:
+            return _covariance(chain, Filtered(*f), grad, None)
+
+        return (*_grads(plain, chain[:2], grad, analytic), *NO_GRADS)
 
 
-def _covariance(
-    chain: Chain, filtered: Filtered, nodes: Tensor, edges: Tensor | None
-) -> list[Tensor | None]:
+def _marginals(chain: Chain, filtered: Filtered) -> Tensor:
+    """[N, T, K]: the gradient of log Z."""
+    adjoint, ones = kernels_for(chain).filter_adjoint, torch.ones_like(filtered.log_z)
+    return adjoint(chain, filtered, None, ones, with_edges=False).emissions
+
+
+def _covariance(chain: Chain, filtered: Filtered, nodes: Tensor, edges: Tensor | None) -> Grads:
     """Gradients, with respect to emissions and transitions, of the expectation of the values."""
     kernels = kernels_for(chain)
     expected = kernels.expect(chain, filtered, nodes, edges)
     ones = torch.ones_like(expected.value)
-    return list(kernels.expect_adjoint(chain, filtered, nodes, edges, expected, ones)[:2])
+    return kernels.expect_adjoint(chain, filtered, nodes, edges, expected, ones)[:2]
 
 
 class EdgeMarginals(torch.autograd.Function):
@@ -105,13 +128,11 @@ class EdgeMarginals(torch.autograd.Function):
     ) -> Tensor:
         ctx.save_for_backward(emissions, transitions, lengths, *f)
         chain, filtered = Chain(emissions, transitions, lengths), Filtered(*f)
-        ones = torch.ones_like(filtered.log_z)
-        after = kernels_for(chain).filter_adjoint(chain, filtered, None, ones).emissions[:, 1:]
-        edges = reference.without_padding(chain).transitions
-        edges = edges.unsqueeze(1) if edges.dim() == 3 else edges
+        after = _marginals(chain, filtered)[:, 1:].unsqueeze(-2)
+        edges = per_step(without_padding(chain).transitions)
         moves = filtered.log_alpha[:, :-1, :, None] + edges  # [N, T-1, K, K]
         before = torch.softmax(moves, -2).to(after.dtype)
-        return torch.where(after.unsqueeze(-2) > 0, before * after.unsqueeze(-2), 0.0)
+        return torch.where(after > 0, before * after, 0.0)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Grads:
@@ -120,24 +141,15 @@ class EdgeMarginals(torch.autograd.Function):
         def plain(e: Tensor, a: Tensor) -> Tensor:
             return reference.edge_marginals(Chain(e, a, lengths))
 
-        if torch.is_grad_enabled():
-            found = _reference_grads(plain, [emissions, transitions], grad)
-        else:
-            zeros = torch.zeros_like(emissions)
-            chain = Chain(emissions, _vary_with_time(transitions, grad.shape), lengths)
-            found = _covariance(chain, Filtered(*f), zeros, grad)
-            found[1] = _sum_to_form(found[1], transitions)
-        return (*found, *[None] * 6)
+        def analytic() -> Grads:
+            chain = Chain(emissions, per_step(transitions).expand(grad.shape), lengths)
+            nodes = torch.zeros_like(emissions)
+            grad_emissions, grad_edges = _covariance(chain, Filtered(*f), nodes, grad)
+            assert grad_edges is not None
+            summed = {2: (0, 1), 3: (1,), 4: ()}[transitions.dim()]
+            return grad_emissions, grad_edges.sum(summed) if summed else grad_edges
 
-
-def _vary_with_time(edges: Tensor, shape: torch.Size) -> Tensor:
-    return (edges.unsqueeze(1) if edges.dim() == 3 else edges).expand(shape)
-
-
-def _sum_to_form(edges: Tensor | None, form: Tensor) -> Tensor:
-    """Time-varying edges [N, T-1, K, K] summed to the form of others."""
-    assert edges is not None
-    return {2: lambda x: x.sum((0, 1)), 3: lambda x: x.sum(1), 4: lambda x: x}[form.dim()](edges)
+        return (*_grads(plain, [emissions, transitions], grad, analytic), *NO_GRADS)
 
 
 class Expectation(torch.autograd.Function):
@@ -161,19 +173,19 @@ class Expectation(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Grads:
         emissions, transitions, nodes, edges, lengths, mean, value, *f = ctx.saved_tensors
+        chain, expected = Chain(emissions, transitions, lengths), Expected(mean, value)
 
         def plain(e: Tensor, a: Tensor, n: Tensor, v: Tensor | None) -> Tensor:
             v = torch.zeros_like(a) if v is None else v
             return reference.expectation(Chain(e, a, lengths), n, v)
 
-        if torch.is_grad_enabled():
-            found = _reference_grads(plain, [emissions, transitions, nodes, edges], grad)
-        else:
-            chain, expected = Chain(emissions, transitions, lengths), Expected(mean, value)
-            kernels = kernels_for(chain)
-            grads = kernels.expect_adjoint(chain, Filtered(*f), nodes, edges, expected, grad)
-            found = [*grads[:3], None if edges is None else grads.edges]
-        return (*found, *[None] * 6)
+        def analytic() -> Grads:
+            adjoint = kernels_for(chain).expect_adjoint
+            grads = adjoint(chain, Filtered(*f), nodes, edges, expected, grad)
+            return (*grads[:3], None if edges is None else grads.edges)
+
+        inputs = [emissions, transitions, nodes, edges]
+        return (*_grads(plain, inputs, grad, analytic), *NO_GRADS)
 
 
 class Entropy(torch.autograd.Function):
@@ -189,7 +201,9 @@ class Entropy(torch.autograd.Function):
         ctx: Any, emissions: Tensor, transitions: Tensor, lengths: Tensor, *f: Tensor
     ) -> Tensor:
         chain, filtered = Chain(emissions, transitions, lengths), Filtered(*f)
-        nodes, edges = _surprise(chain, filtered)
+        nodes = filtered.log_norm.unsqueeze(-1) - emissions
+        nodes.masked_fill_(filtered.log_alpha == -torch.inf, 0.0)
+        edges = torch.where(transitions == -torch.inf, 0.0, -transitions)
         expected = kernels_for(chain).expect(chain, filtered, nodes, edges)
         ctx.save_for_backward(emissions, transitions, lengths, nodes, edges, *expected, *f)
         last_step = filtered.log_z - filtered.log_norm.sum(1)
@@ -198,22 +212,16 @@ class Entropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Grads:
         emissions, transitions, lengths, nodes, edges, mean, value, *f = ctx.saved_tensors
-        chain = Chain(emissions, transitions, lengths)
-        if torch.is_grad_enabled():
-            plain = lambda e, a: reference.entropy(Chain(e, a, lengths))  # noqa: E731
-            found = _reference_grads(plain, [emissions, transitions], grad)
-        else:
-            expected, kernels = Expected(mean, value), kernels_for(chain)
-            grads = kernels.expect_adjoint(chain, Filtered(*f), nodes, edges, expected, grad)
-            found = list(grads[:2])
-        return (*found, *[None] * 6)
+        chain, expected = Chain(emissions, transitions, lengths), Expected(mean, value)
 
+        def plain(e: Tensor, a: Tensor) -> Tensor:
+            return reference.entropy(Chain(e, a, lengths))
 
-def _surprise(chain: Chain, filtered: Filtered) -> tuple[Tensor, Tensor]:
-    emissions, transitions, _ = chain
-    nodes = filtered.log_norm.unsqueeze(-1) - emissions
-    nodes.masked_fill_(filtered.log_alpha == -torch.inf, 0.0)
-    return nodes, torch.where(transitions == -torch.inf, 0.0, -transitions)
+        def analytic() -> Grads:
+            adjoint = kernels_for(chain).expect_adjoint
+            return adjoint(chain, Filtered(*f), nodes, edges, expected, grad)[:2]
+
+        return (*_grads(plain, chain[:2], grad, analytic), *NO_GRADS)
 
 
 class GumbelFFBS(torch.autograd.Function):
@@ -224,9 +232,9 @@ class GumbelFFBS(torch.autograd.Function):
         ctx: Any,
         emissions: Tensor,
         transitions: Tensor,
-        lengths: Tensor,
         gumbel: Tensor,
         temperature: float,
+        lengths: Tensor,
         *f: Tensor,
     ) -> tuple[Tensor, Tensor]:
         chain = Chain(emissions, transitions, lengths)
@@ -239,21 +247,16 @@ class GumbelFFBS(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor, _: Any) -> Grads:
         emissions, transitions, lengths, gumbel, soft, path, *f = ctx.saved_tensors
-        chain = Chain(emissions, transitions, lengths)
-        if torch.is_grad_enabled():
+        chain, draw = Chain(emissions, transitions, lengths), Draw(soft, path)
 
-            def plain(e: Tensor, a: Tensor) -> Tensor:
-                return reference.gumbel_ffbs(Chain(e, a, lengths), gumbel, ctx.temperature).soft
+        def plain(e: Tensor, a: Tensor) -> Tensor:
+            return reference.gumbel_ffbs(Chain(e, a, lengths), gumbel, ctx.temperature).soft
 
-            found = _reference_grads(plain, [emissions, transitions], grad)
-        else:
-            kernels = kernels_for(chain)
-            found = list(
-                kernels.gumbel_ffbs_adjoint(
-                    chain, Filtered(*f), Draw(soft, path), grad, ctx.temperature
-                )
-            )
-        return (*found, *[None] * 8)
+        def analytic() -> FilterGrads:
+            adjoint = kernels_for(chain).gumbel_ffbs_adjoint
+            return adjoint(chain, Filtered(*f), draw, grad, ctx.temperature)
+
+        return (*_grads(plain, chain[:2], grad, analytic), None, None, *NO_GRADS)
 
 
 class RelaxedViterbi(torch.autograd.Function):
@@ -273,14 +276,13 @@ class RelaxedViterbi(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor, _: Any) -> Grads:
         emissions, transitions, lengths, came_from, soft, path = ctx.saved_tensors
-        chain = Chain(emissions, transitions, lengths)
-        if torch.is_grad_enabled():
+        chain, draw = Chain(emissions, transitions, lengths), Draw(soft, path)
 
-            def plain(e: Tensor, a: Tensor) -> Tensor:
-                return reference.relaxed_viterbi(Chain(e, a, lengths), ctx.temperature).soft
+        def plain(e: Tensor, a: Tensor) -> Tensor:
+            return reference.relaxed_viterbi(Chain(e, a, lengths), ctx.temperature).soft
 
-            found = _reference_grads(plain, [emissions, transitions], grad)
-        else:
+        def analytic() -> FilterGrads:
             adjoint = kernels_for(chain).relaxed_viterbi_adjoint
-            found = list(adjoint(chain, came_from, Draw(soft, path), grad, ctx.temperature))
-        return (*found, None, None)
+            return adjoint(chain, came_from, draw, grad, ctx.temperature)
+
+        return (*_grads(plain, chain[:2], grad, analytic), None, None)

@@ -21,18 +21,21 @@ class Chain(NamedTuple):
 
 
 class Filtered(NamedTuple):
-    """What the forward pass found. Numbers only, without a graph."""
+    """What the forward pass found. Numbers only, without a graph.
+
+    Padding is 0 where said, and otherwise anything: each backend reads only its own.
+    """
 
     log_alpha: Tensor  # [N, T, K] float64: log weights of prefixes, the largest of each step 0
-    log_norm: Tensor  # [N, T] float64: what was taken off at each step, 0 in the padding
-    weights: Tensor  # [N, T, K]: exp of log_alpha, 0 in the padding
-    arrival: Tensor  # [N, T, K]: scaled sums over the states before (from the second step on)
+    log_norm: Tensor  # [N, T] float64: what was taken off at each step; padding 0
+    weights: Tensor  # [N, T, K]: exp of log_alpha; padding 0
+    arrival: Tensor  # [N, T, K]: scaled sums over the states before; step 0 is anything too
     log_z: Tensor  # [N] float64
 
 
 class FilterGrads(NamedTuple):
     emissions: Tensor  # [N, T, K]
-    transitions: Tensor  # form of the transitions
+    transitions: Tensor | None  # form of the transitions; None if not asked for
 
 
 class Expected(NamedTuple):
@@ -47,6 +50,21 @@ class ExpectGrads(NamedTuple):
     edges: Tensor  # form of the transitions
 
 
+class Draw(NamedTuple):
+    soft: Tensor  # [S, N, T, K]: relaxed one-hot, zeros in the padding
+    path: Tensor  # [S, N, T]: its hard choices, zeros in the padding
+
+
+class Best(NamedTuple):
+    path: Tensor  # [N, T], zeros in the padding
+    score: Tensor  # [N], -inf where no path is allowed
+
+
+class KBest(NamedTuple):
+    paths: Tensor  # [k, N, T], zeros in the padding and where there is no k-th path
+    scores: Tensor  # [k, N], best first, -inf where there is no k-th path
+
+
 def full_precision(device: torch.device) -> AbstractContextManager[object]:
     """Keeps autocast out of a block: products of weights need their digits."""
     if torch.is_autocast_enabled(device.type):
@@ -59,6 +77,16 @@ def in_chain(lengths: Tensor, num_steps: int) -> Tensor:
     return torch.arange(num_steps, device=lengths.device) < lengths.unsqueeze(-1)
 
 
+def without_padding(chain: Chain) -> Chain:
+    """Zeros in place of whatever stands beyond the lengths, so that not even NaN gets through."""
+    emissions, transitions, lengths = chain
+    active = in_chain(lengths, emissions.shape[1])
+    emissions = torch.where(active[..., None], emissions, 0.0)
+    if transitions.dim() == 4:
+        transitions = torch.where(active[:, 1:, None, None], transitions, 0.0)
+    return Chain(emissions, transitions, lengths)
+
+
 def edges_at(transitions: Tensor, t: int) -> Tensor:
     """Scores of moving from step t to t+1, ready to broadcast: [1, K, K] or [N, K, K]."""
     if transitions.dim() == 2:
@@ -66,11 +94,21 @@ def edges_at(transitions: Tensor, t: int) -> Tensor:
     return transitions if transitions.dim() == 3 else transitions[:, t]
 
 
-def edges_into(transitions: Tensor, t: int, state: Tensor) -> Tensor:
-    """Scores of moving into `state` [S, N] from step t to t+1: [S, N, K]."""
+def edges_into(transitions: Tensor, t: int, state: Tensor, item: Tensor | None = None) -> Tensor:
+    """Scores [..., K] of moving into `state` [...] from step t to t+1.
+
+    `item` says to which chain each state belongs; by default the last dimension counts them.
+    """
     incoming = edges_at(transitions, t).transpose(-1, -2)
-    chain = torch.arange(state.shape[-1], device=state.device)
-    return incoming[0][state] if len(incoming) == 1 else incoming[chain, state]
+    if len(incoming) == 1:
+        return incoming[0][state]
+    item = torch.arange(state.shape[-1], device=state.device) if item is None else item
+    return incoming[item, state]
+
+
+def per_step(edges: Tensor) -> Tensor:
+    """Edges of any form, to broadcast with [N, T-1, K, K]."""
+    return edges.unsqueeze(1) if edges.dim() == 3 else edges
 
 
 def same_form(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
@@ -81,8 +119,7 @@ def same_form(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
         larger, smaller = left, right
     else:
         larger, smaller = right, left
-    grown = smaller.unsqueeze(1) if (smaller.dim(), larger.dim()) == (3, 4) else smaller
-    grown = grown.expand(larger.shape)
+    grown = (per_step(smaller) if larger.dim() == 4 else smaller).expand(larger.shape)
     return (left, grown) if larger is left else (grown, right)
 
 

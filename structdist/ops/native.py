@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import warnings
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
@@ -15,7 +16,9 @@ import torch
 from torch import Tensor
 
 from structdist.ops.chain import (
+    Best,
     Chain,
+    Draw,
     Expected,
     ExpectGrads,
     Filtered,
@@ -24,7 +27,6 @@ from structdist.ops.chain import (
     scaled_exp,
     shifted_values,
 )
-from structdist.ops.reference import Best, Draw
 
 
 def _load() -> ctypes.CDLL | None:
@@ -35,8 +37,11 @@ def _load() -> ctypes.CDLL | None:
         if file.exists():
             try:
                 library = ctypes.CDLL(str(file))
-            except OSError:
-                continue
+            except OSError as error:
+                warnings.warn(
+                    f"structdist runs without its compiled kernels: {error}", stacklevel=2
+                )
+                return None
             return library if library.supported() else None
     return None
 
@@ -63,7 +68,7 @@ class _Filtered(ctypes.Structure):
     ]
 
 
-class _FilterAdjoint(ctypes.Structure):
+class _FilterGrad(ctypes.Structure):
     _fields_ = [
         (name, ctypes.c_void_p)
         for name in (
@@ -77,7 +82,7 @@ class _Expectation(ctypes.Structure):
     _fields_ = [(n, ctypes.c_void_p) for n in ("node_values", "edge_values", "mean", "value")]
 
 
-class _ExpectAdjoint(ctypes.Structure):
+class _ExpectGrad(ctypes.Structure):
     _fields_ = [
         (name, ctypes.c_void_p)
         for name in (
@@ -91,6 +96,7 @@ class _Draws(ctypes.Structure):
     _fields_ = [
         ("num_samples", ctypes.c_int64),
         ("noise", ctypes.c_void_p),
+        ("prefix", ctypes.c_void_p),
         ("temperature", ctypes.c_double),
         ("soft", ctypes.c_void_p),
         ("path", ctypes.c_void_p),
@@ -109,7 +115,7 @@ class _PrefixGrad(ctypes.Structure):
     _fields_ = [(n, ctypes.c_void_p) for n in ("came_from", "grad", "grad_transitions")]
 
 
-def _call(name: str, chain: Chain, *arguments: ctypes._CDataType) -> None:
+def _call(name: str, chain: Chain, *arguments: ctypes.Structure) -> None:
     emissions, transitions, lengths = chain
     num_chains, num_steps, num_states = emissions.shape
     if num_chains == 0:
@@ -152,7 +158,11 @@ def filter(chain: Chain) -> Filtered:
 
 
 def filter_adjoint(
-    chain: Chain, filtered: Filtered, upstream: Tensor | None, grad_log_z: Tensor | None
+    chain: Chain,
+    filtered: Filtered,
+    upstream: Tensor | None,
+    grad_log_z: Tensor | None,
+    with_edges: bool = True,
 ) -> FilterGrads:
     """Gradients from that of log_alpha [N, T, K] and that of log_z [N], either of them None."""
     chain = _contiguous(chain)
@@ -163,7 +173,9 @@ def filter_adjoint(
     grad_edges = _edge_gradient(chain)
     given = _pointers(upstream, grad_log_z)
     made = _pointers(grad_emissions, after, grad_edges)
-    _call("filter_adjoint", chain, _Filtered(*_pointers(*filtered)), _FilterAdjoint(*given, *made))
+    _call("filter_adjoint", chain, _Filtered(*_pointers(*filtered)), _FilterGrad(*given, *made))
+    if not with_edges:
+        return FilterGrads(grad_emissions, None)
     if transitions.dim() > 2:
         return FilterGrads(grad_emissions, grad_edges)
     grad = scaled_exp(transitions) * _outer(filtered.weights, after) + grad_edges.sum(0)
@@ -198,7 +210,7 @@ def expect_adjoint(
     grad_edges, grad_edge_values = _edge_gradient(chain), _edge_gradient(chain)
     made = _pointers(grad_value, grad_emissions, grad_nodes, p_mean, u, m)
     values = _Expectation(*_pointers(nodes, edges, *expected))
-    arguments = _ExpectAdjoint(*made, *_pointers(grad_edges, grad_edge_values))
+    arguments = _ExpectGrad(*made, *_pointers(grad_edges, grad_edge_values))
     _call("expect_adjoint", chain, _Filtered(*_pointers(*filtered)), values, arguments)
     if transitions.dim() == 2:
         p = filtered.weights
@@ -242,7 +254,7 @@ def sample_paths(chain: Chain, filtered: Filtered, uniform: Tensor) -> Tensor:
     chain, uniform = _contiguous(chain), uniform.contiguous()
     path = torch.zeros(uniform.shape, dtype=torch.long)
     noise, made = _pointers(uniform, path)
-    draws = _Draws(len(uniform), noise, 1.0, None, made)
+    draws = _Draws(len(uniform), noise, None, 1.0, None, made)
     _call("sample_paths", chain, _Filtered(*_pointers(*filtered)), draws)
     return path
 
@@ -259,6 +271,7 @@ def gumbel_ffbs_adjoint(
     chain = _contiguous(chain)
     grad_log_alpha, columns = _through_softmax(chain, draw, grad, temperature)
     grads = filter_adjoint(chain, filtered, grad_log_alpha, None)
+    assert grads.transitions is not None
     return FilterGrads(grads.emissions, grads.transitions + columns)
 
 
@@ -270,8 +283,8 @@ def _relaxed_backtrack(
     noise = None if noise is None else noise.contiguous()
     soft = chain.emissions.new_zeros(shape)
     draw = Draw(soft, torch.zeros(shape[:3], dtype=torch.long))
-    draws = _Draws(shape[0], *_pointers(noise), temperature, *_pointers(*draw))
-    _call("relaxed_backtrack", chain, ctypes.c_double.from_address(prefix.data_ptr()), draws)
+    draws = _Draws(shape[0], *_pointers(noise, prefix), temperature, *_pointers(*draw))
+    _call("relaxed_backtrack", chain, draws)
     return draw
 
 
@@ -281,7 +294,7 @@ def _through_softmax(
     """From the gradient of relaxed draws to those of prefixes and of the transitions taken."""
     grad = grad.contiguous()
     grad_prefix, grad_edges = torch.zeros_like(chain.emissions), _edge_gradient(chain)
-    draws = _Draws(len(grad), None, temperature, *_pointers(*draw))
+    draws = _Draws(len(grad), None, None, temperature, *_pointers(*draw))
     pulled = _SoftGrad(*_pointers(grad, grad_prefix, grad_edges))
     _call("relaxed_backtrack_adjoint", chain, draws, pulled)
     columns = grad_edges.transpose(-1, -2)

@@ -1,8 +1,9 @@
 """The textbook recurrences, one step at a time.
 
-Nothing here is fast and everything here is plain: each function is differentiable by autograd to
-any order, and is what the fast kernels are tested against. Enumeration (`enumerate_paths`,
-`path_scores`) is in turn what this file is tested against.
+Everything here is plain: each function is differentiable by autograd to any order, and is what the
+fast kernels are tested against. Enumeration (`enumerate_paths`, `path_scores`) is in turn what this
+file is tested against. The two back-tracking loops, which are O(K) a step as they stand, also serve
+the torch backend.
 """
 
 from __future__ import annotations
@@ -12,7 +13,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from structdist.ops.chain import Chain, edges_at, edges_into, in_chain
+from structdist.ops.chain import (
+    Best,
+    Chain,
+    Draw,
+    edges_at,
+    edges_into,
+    in_chain,
+    per_step,
+    without_padding,
+)
 from structdist.semirings import (
     Element,
     EntropySemiring,
@@ -40,24 +50,11 @@ def scan(semiring: Semiring, nodes: Element, edges: Element, lengths: Tensor) ->
         before = tuple(p.unsqueeze(-1) for p in prefix[-1])
         here = times(semiring.add(times(before, edge), dim=-2), tuple(n[:, t] for n in nodes))
         going_on = active[:, t, None]
-        prefix.append(tuple(map(_choose(going_on), here, prefix[-1])))
+        pairs = zip(here, prefix[-1], strict=True)
+        prefix.append(tuple(torch.where(going_on, new, old) for new, old in pairs))
     total = semiring.add(prefix[-1], dim=-1)
     total = tuple(torch.where(lengths > 0, x, 0.0) for x in total)
     return Scan(tuple(torch.stack(steps, 1) for steps in zip(*prefix, strict=True)), total)
-
-
-def _choose(mask: Tensor):  # type: ignore[no-untyped-def]
-    return lambda here, before: torch.where(mask, here, before)
-
-
-def without_padding(chain: Chain) -> Chain:
-    """Zeros in place of whatever stands beyond the lengths, so that not even NaN gets through."""
-    emissions, transitions, lengths = chain
-    active = in_chain(lengths, emissions.shape[1])
-    emissions = torch.where(active[..., None], emissions, 0.0)
-    if transitions.dim() == 4:
-        transitions = torch.where(active[:, 1:, None, None], transitions, 0.0)
-    return Chain(emissions, transitions, lengths)
 
 
 def log_partition(chain: Chain) -> Tensor:
@@ -110,16 +107,11 @@ def edge_marginals(chain: Chain) -> Tensor:
     """[N, T-1, K, K]: probability of each move from i to j, 0 in the padding."""
     emissions, transitions, lengths = without_padding(chain)
     log_alpha, log_beta, log_z = _forward_backward(Chain(emissions, transitions, lengths))
-    edges = transitions if transitions.dim() != 3 else transitions.unsqueeze(1)
+    edges = per_step(transitions)
     after = (emissions + log_beta)[:, 1:, None, :]
     log_marginals = log_alpha[:, :-1, :, None] + edges + after - log_z[:, None, None, None]
     active = in_chain(lengths, emissions.shape[1])[:, 1:, None, None]
     return torch.where(active, log_marginals, -torch.inf).exp()
-
-
-class Draw(NamedTuple):
-    soft: Tensor  # [S, N, T, K]: relaxed one-hot, zeros in the padding
-    path: Tensor  # [S, N, T]: its hard choices, zeros in the padding
 
 
 def relaxed_backtrack(
@@ -162,16 +154,12 @@ def relaxed_viterbi(chain: Chain, temperature: float) -> Draw:
     return relaxed_backtrack(best, transitions, lengths, torch.zeros_like(best)[None], temperature)
 
 
-class Best(NamedTuple):
-    path: Tensor  # [N, T], zeros in the padding
-    score: Tensor  # [N], -inf where no path is allowed
-
-
 def viterbi(chain: Chain) -> Best:
     """The best path. O(N T K^2)."""
     emissions, transitions, lengths = without_padding(chain)
-    (_,), (score,) = scan(MaxSemiring(), (emissions,), (transitions,), lengths)
-    return Best(relaxed_viterbi(chain, temperature=1.0).path[0], score)
+    (best,), (score,) = scan(MaxSemiring(), (emissions,), (transitions,), lengths)
+    no_noise = torch.zeros_like(best)[None]
+    return Best(relaxed_backtrack(best, transitions, lengths, no_noise, 1.0).path[0], score)
 
 
 def sample_paths(chain: Chain, uniform: Tensor) -> Tensor:
@@ -203,37 +191,6 @@ def _invert_cdf(logits: Tensor, uniform: Tensor) -> Tensor:
     below = cumulative <= (uniform.unsqueeze(-1) * cumulative[..., -1:])
     last_possible = (cumulative < cumulative[..., -1:]).sum(-1)
     return torch.minimum(below.sum(-1), last_possible)
-
-
-class KBest(NamedTuple):
-    paths: Tensor  # [k, N, T], zeros in the padding and where there is no k-th path
-    scores: Tensor  # [k, N], best first, -inf where there is no k-th path
-
-
-def k_best(chain: Chain, k: int) -> KBest:
-    """The k best distinct paths. O(N T K^2 k) time, O(N T K k) memory besides one step."""
-    emissions, transitions, lengths = without_padding(chain)
-    batch, num_steps, num_states = emissions.shape
-    active = in_chain(lengths, num_steps)
-    best = emissions.new_full((batch, k, num_states), -torch.inf)  # [N, k, K]
-    best[:, 0] = emissions[:, 0]
-    stay = torch.arange(k * num_states, device=best.device).view(k, num_states)
-    pointers = []  # into the flattened [k, K] of the step before
-    for t in range(1, num_steps):
-        moves = best.unsqueeze(-1) + edges_at(transitions, t - 1).unsqueeze(1)  # [N, k, K, K]
-        scores, pointer = moves.flatten(1, 2).topk(k, dim=1)
-        going_on = active[:, t, None, None]
-        best = torch.where(going_on, scores + emissions[:, t, None], best)
-        pointers.append(torch.where(going_on, pointer, stay).flatten(1))
-    scores, place = best.flatten(1).topk(k, dim=1)  # [N, k]
-    empty = scores.new_tensor([0.0] + [-torch.inf] * (k - 1))
-    scores = torch.where(lengths[:, None] > 0, scores, empty)
-    path = [place % num_states]
-    for pointer in reversed(pointers):
-        place = pointer.gather(1, place)
-        path.append(place % num_states)
-    paths = torch.stack(path[::-1], -1) * active[:, None] * ~scores.isinf()[..., None]
-    return KBest(paths.transpose(0, 1), scores.T)
 
 
 def enumerate_paths(num_steps: int, num_states: int, device: torch.device | None = None) -> Tensor:

@@ -9,22 +9,12 @@ import torch
 from torch import Tensor
 
 from structdist import ops
-from structdist.ops import Chain, autograd, native, reference, rescaled
+from structdist.ops import Chain, reference
 
-FORMS = ["shared", "batched", "time-varying"]
+FORMS = ["shared", "per_chain", "per_step"]
 SCORES = ["plain", "forbidden", "wide"]
 SIZES = [(1, 3), (2, 1), (3, 5), (7, 4), (63, 17)]  # T, K
 NUM_CHAINS = 6
-
-
-@pytest.fixture(params=["native", "rescaled"])
-def kernels(request, monkeypatch):
-    """The backend under test, also behind the door."""
-    if request.param == "native" and not native.available():
-        pytest.skip("the compiled kernels were not built")
-    module = {"native": native, "rescaled": rescaled}[request.param]
-    monkeypatch.setattr(autograd, "kernels_for", lambda chain: module)
-    return module
 
 
 def make_chain(form: str, scores: str, num_steps: int, num_states: int) -> Chain:
@@ -34,7 +24,7 @@ def make_chain(form: str, scores: str, num_steps: int, num_states: int) -> Chain
     def draw(*shape: int) -> Tensor:
         return torch.randn(*shape, dtype=torch.float64, generator=generator)
 
-    lead = {"shared": (), "batched": (NUM_CHAINS,), "time-varying": (NUM_CHAINS, num_steps - 1)}
+    lead = {"shared": (), "per_chain": (NUM_CHAINS,), "per_step": (NUM_CHAINS, num_steps - 1)}
     emissions = draw(NUM_CHAINS, num_steps, num_states)
     transitions = draw(*lead[form], num_states, num_states)
     if scores == "wide":  # most products underflow, in float32 and in float64
@@ -50,7 +40,7 @@ def make_chain(form: str, scores: str, num_steps: int, num_states: int) -> Chain
     lengths[:3] = torch.tensor([0, 1, num_steps])
     active = ops.in_chain(lengths, num_steps)
     emissions[~active] = torch.nan
-    if form == "time-varying":
+    if form == "per_step":
         transitions[~active[:, 1:]] = torch.nan
     return Chain(emissions, transitions, lengths)
 

@@ -6,15 +6,9 @@ import pytest
 import torch
 
 from structdist import LinearChainCRF
-from structdist.ops import Chain, autograd, native, reference, rescaled
+from structdist.ops import Chain, path_scores, reference
 
-
-@pytest.fixture(params=["native", "rescaled"], autouse=True)
-def _kernels(request, monkeypatch):
-    if request.param == "native" and not native.available():
-        pytest.skip("the compiled kernels were not built")
-    module = {"native": native, "rescaled": rescaled}[request.param]
-    monkeypatch.setattr(autograd, "kernels_for", lambda chain: module)
+pytestmark = pytest.mark.usefixtures("kernels")
 
 
 def make_scores(kind: str, num_steps: int, num_states: int = 8) -> tuple[torch.Tensor, ...]:
@@ -79,3 +73,15 @@ def test_a_state_that_looked_lost_is_found_again():
     assert (chain.sample_paths((20,)) == 1).all()
     assert (chain.rsample((20,)).argmax(-1) == 1).all()
     torch.testing.assert_close(chain.marginals[..., 1], torch.ones(1, 60))
+
+
+def test_best_paths_of_a_long_chain():
+    """Scores add up to 2e6, where float32 counts in steps of 0.1."""
+    generator = torch.Generator().manual_seed(5)
+    emissions = 10 * torch.randn(4, 2000, 8, generator=generator) + 1e3
+    transitions = torch.randn(8, 8, generator=generator)
+    dist = LinearChainCRF(emissions, transitions)
+    exact = Chain(emissions.double(), transitions.double(), torch.full((4,), 2000))
+    best = reference.viterbi(exact).score
+    for path in (dist.argmax, dist.topk(2).paths[0]):
+        assert ((path_scores(exact, path[None])[0] - best).abs() < 1e-6).all()

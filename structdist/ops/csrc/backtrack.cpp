@@ -13,14 +13,11 @@ struct Draws {
   int64_t num_samples;
   const void* noise;   // [S, N, T] uniform double; or [S, N, T, K] Gumbel in the chain's dtype, or
                        // none: then the softmax is of the prefixes themselves (relaxed Viterbi)
-  double temperature;  // of the relaxation
+  const double* prefix;  // [N, T, K]: log_alpha, or the best scores; for relaxed draws
+  double temperature;    // of the relaxation
   void* soft;          // [S, N, T, K], zeroed; or none
   int64_t* path;       // [S, N, T], zeroed
 };
-
-template <class T> const T* scores_at(const Chain& c, int64_t n, int64_t t) {
-  return static_cast<const T*>(c.transitions) + n * c.chain_stride + t * c.step_stride;
-}
 
 // The first index at which the running sum of weights [K] exceeds uniform * total; never one of
 // weight 0. Sums of 16 weights each are made first, to skip ahead by.
@@ -48,8 +45,8 @@ template <class T> int64_t invert_cdf(const T* weights, int64_t k, double unifor
 
 template <class T> class SamplePaths {
  public:
-  SamplePaths(const Chain& c, const Filtered& f, const Draws& d, const Edges<T>* shared)
-      : c_(c), f_(f), d_(d), shared_(shared), k_(c.num_states), product_(k_),
+  SamplePaths(const Chain& c, const Filtered& f, const Draws& d, EdgeCache<T> edges)
+      : c_(c), f_(f), d_(d), edges_(std::move(edges)), k_(c.num_states), product_(k_),
         sums_(k_), logits_(k_) {}
 
   // Steps go before samples, which share the weights of a step while they are in cache.
@@ -76,12 +73,14 @@ template <class T> class SamplePaths {
   }
 
   void weigh_moves_into(int64_t j, int64_t n, int64_t t) {
-    if (shared_ && static_cast<const T*>(f_.arrival)[c_.at(n, t + 1) + j] >= trust<T>()) {
-      const T *column = &shared_->weight_t[j * shared_->kp], *weights = weights_at(n, t);
+    const T arrival = static_cast<const T*>(f_.arrival)[c_.at(n, t + 1) + j];
+    if (c_.shared() && arrival >= trust<T>()) {
+      const Edges<T>& edges = edges_.at(n, t);
+      const T *column = &edges.weight_t[j * edges.kp], *weights = weights_at(n, t);
       for (int64_t i = 0; i < k_; ++i) product_[i] = weights[i] * column[i];
       return;
     }
-    const T* scores = scores_at<T>(c_, n, t);
+    const T* scores = static_cast<const T*>(c_.transitions) + c_.edge(n, t);
     const double* log_alpha = f_.log_alpha + c_.at(n, t);
     double peak = kMinusInf;
     for (int64_t i = 0; i < k_; ++i) logits_[i] = log_alpha[i] + double(scores[i * k_ + j]);
@@ -92,7 +91,7 @@ template <class T> class SamplePaths {
   const Chain& c_;
   const Filtered& f_;
   const Draws& d_;
-  const Edges<T>* shared_;
+  EdgeCache<T> edges_;  // in use only where chains share them
   int64_t k_;
   std::vector<T> product_, sums_;
   std::vector<double> logits_;
@@ -100,8 +99,7 @@ template <class T> class SamplePaths {
 
 template <class T> class RelaxedBacktrack {
  public:
-  RelaxedBacktrack(const Chain& c, const double* prefix, const Draws& d)
-      : c_(c), prefix_(prefix), d_(d), k_(c.num_states), logits_(k_) {}
+  RelaxedBacktrack(const Chain& c, const Draws& d) : c_(c), d_(d), k_(c.num_states), logits_(k_) {}
 
   void run(int64_t index) {
     const Block block(c_, index);
@@ -113,13 +111,13 @@ template <class T> class RelaxedBacktrack {
  private:
   void choose(int64_t s, int64_t n, int64_t t) {
     const int64_t at = (s * c_.num_chains + n) * c_.num_steps + t;
-    std::copy_n(prefix_ + c_.at(n, t), k_, logits_.data());
+    std::copy_n(d_.prefix + c_.at(n, t), k_, logits_.data());
     if (d_.noise) {
       const T* gumbel = static_cast<const T*>(d_.noise) + at * k_;
       for (int64_t i = 0; i < k_; ++i) logits_[i] += double(gumbel[i]);
     }
     if (t + 1 < c_.lengths[n]) {
-      const T* into = scores_at<T>(c_, n, t) + d_.path[at + 1];
+      const T* into = static_cast<const T*>(c_.transitions) + c_.edge(n, t) + d_.path[at + 1];
       for (int64_t i = 0; i < k_; ++i) logits_[i] += double(into[i * k_]);
     }
     const int64_t chosen = std::max_element(logits_.begin(), logits_.end()) - logits_.begin();
@@ -136,7 +134,6 @@ template <class T> class RelaxedBacktrack {
   }
 
   const Chain& c_;
-  const double* prefix_;  // [N, T, K]: log_alpha, or the best scores
   const Draws& d_;
   int64_t k_;
   std::vector<double> logits_;
@@ -173,7 +170,7 @@ template <class T> class RelaxedBacktrackAdjoint {
     for (int64_t i = 0; i < k_; ++i) logit_grad_[i] = soft[i] * (grad[i] - mean) * sharpness;
     add_to(static_cast<T*>(a_.grad_prefix) + c_.at(n, t));
     if (t + 1 == c_.lengths[n]) return;
-    const int64_t matrix = c_.shared() ? thread_ * k_ * k_ : n * c_.chain_stride + t * c_.step_stride;
+    const int64_t matrix = c_.shared() ? thread_ * k_ * k_ : c_.edge(n, t);
     add_to(static_cast<T*>(a_.grad_transitions) + matrix + d_.path[at + 1] * k_);
   }
 
@@ -188,45 +185,27 @@ template <class T> class RelaxedBacktrackAdjoint {
   std::vector<T> logit_grad_;
 };
 
-template <class T> void sample_paths(const Chain& c, const Filtered& f, const Draws& d) {
-  for_blocks<T>(c, nullptr, [&](const Edges<T>* shared, int64_t) {
-    return SamplePaths<T>(c, f, d, shared);
-  });
-}
-
-template <class T> void relaxed_backtrack(const Chain& c, const double* prefix, const Draws& d) {
-  for_blocks<T>(c, nullptr, [&](const Edges<T>*, int64_t) {
-    return RelaxedBacktrack<T>(c, prefix, d);
-  });
-}
-
-template <class T> void relaxed_backtrack_adjoint(const Chain& c, const Draws& d, const SoftGrad& a) {
-  for_blocks<T>(c, nullptr, [&](const Edges<T>*, int64_t thread) {
-    return RelaxedBacktrackAdjoint<T>(c, d, a, thread);
-  });
-}
-
 }  // namespace
 
-STRUCTDIST_EXPORT void sample_paths_float(const Chain& c, const Filtered& f, const Draws& d) {
-  sample_paths<float>(c, f, d);
+template <class T> void sample_paths(const Chain& c, const Filtered& f, const Draws& d) {
+  for_blocks<T>(c, nullptr, Sweep::backward, [&](EdgeCache<T> edges, int64_t) {
+    return SamplePaths<T>(c, f, d, std::move(edges));
+  });
 }
-STRUCTDIST_EXPORT void sample_paths_double(const Chain& c, const Filtered& f, const Draws& d) {
-  sample_paths<double>(c, f, d);
+
+template <class T> void relaxed_backtrack(const Chain& c, const Draws& d) {
+  for_blocks(c, [&](int64_t) { return RelaxedBacktrack<T>(c, d); });
 }
-STRUCTDIST_EXPORT void relaxed_backtrack_float(const Chain& c, const double* p, const Draws& d) {
-  relaxed_backtrack<float>(c, p, d);
+
+template <class T>
+void relaxed_backtrack_adjoint(const Chain& c, const Draws& d, const SoftGrad& a) {
+  for_blocks(c, [&](int64_t thread) { return RelaxedBacktrackAdjoint<T>(c, d, a, thread); });
 }
-STRUCTDIST_EXPORT void relaxed_backtrack_double(const Chain& c, const double* p, const Draws& d) {
-  relaxed_backtrack<double>(c, p, d);
-}
-STRUCTDIST_EXPORT void relaxed_backtrack_adjoint_float(const Chain& c, const Draws& d,
-                                                       const SoftGrad& a) {
-  relaxed_backtrack_adjoint<float>(c, d, a);
-}
-STRUCTDIST_EXPORT void relaxed_backtrack_adjoint_double(const Chain& c, const Draws& d,
-                                                        const SoftGrad& a) {
-  relaxed_backtrack_adjoint<double>(c, d, a);
-}
+
+STRUCTDIST_EXPORT_KERNEL(sample_paths, (const Chain& c, const Filtered& f, const Draws& d),
+                         (c, f, d))
+STRUCTDIST_EXPORT_KERNEL(relaxed_backtrack, (const Chain& c, const Draws& d), (c, d))
+STRUCTDIST_EXPORT_KERNEL(relaxed_backtrack_adjoint,
+                         (const Chain& c, const Draws& d, const SoftGrad& a), (c, d, a))
 
 }  // namespace structdist

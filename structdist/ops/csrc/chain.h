@@ -37,7 +37,10 @@ struct Chain {
   // Chains that share their matrix go through it together.
   int64_t rows() const { return shared() ? 4 : 1; }
   int64_t blocks() const { return (num_chains + rows() - 1) / rows(); }
+  // Where [n, t] begins in a tensor [N, T, K].
   int64_t at(int64_t n, int64_t t) const { return (n * num_steps + t) * num_states; }
+  // Where the edges from step t to t+1 begin, in a tensor of the transitions' form.
+  int64_t edge(int64_t n, int64_t t) const { return n * chain_stride + t * step_stride; }
 };
 
 // Mirrors `_Filtered` in native.py: what the forward pass found.
@@ -50,7 +53,8 @@ struct Filtered {
 };
 
 // A sum of products P_i E_ij is trusted from here on: what underflowed in it is less than
-// K * min / trust of it, far below one rounding error (min = 1.2e-38 and 2.2e-308).
+// K * min / trust of it, far below one rounding error (min = 1.6e-38 and 1e-304, where fast_exp
+// gives 0).
 template <class T> constexpr T trust() { return sizeof(T) == 4 ? T(1e-20) : T(1e-150); }
 
 template <class T> inline bool any_doubtful(const T* q, int64_t k) {
@@ -77,19 +81,22 @@ struct Possible {
   }
 };
 
+enum class Sweep { forward, backward };
+
 // exp of a transition matrix, each column scaled to have 1 as its largest entry, and its transpose.
 // Optionally also both times elementwise with a matrix of values.
 template <class T> struct Edges {
   int64_t k = 0, kp = 0;
-  const T* scores = nullptr;   // [K, K], as given
-  const T* values = nullptr;   // [K, K], or none
-  std::vector<T> weight, weight_t;              // [K, Kp]
-  std::vector<T> weighted_value, weighted_value_t;  // [K, Kp]
+  const T* scores = nullptr;                         // [K, K], as given
+  const T* values = nullptr;                         // [K, K], or none
+  std::vector<T> weight, weighted_value;             // [K, Kp]
+  std::vector<T> weight_t, weighted_value_t;         // [K, Kp], for sweeps back
   std::vector<double> column_peak;  // [K], the largest score, 0 if all are -inf
   std::vector<double> value_shift;  // [K], the value beside the largest score; taken off in products
-  std::vector<uint64_t> allowed;    // [K, words]: which states may lead to j, as bits
+  std::vector<uint64_t> allowed;    // [K, words]: which states may lead to j, as bits; for sweeps
+                                    // forward
 
-  void pack(const T* given_scores, const T* given_values, int64_t num_states) {
+  void pack(const T* given_scores, const T* given_values, int64_t num_states, Sweep sweep) {
     k = num_states, kp = padded<T>(k), scores = given_scores, values = given_values;
     find_peaks();
     weight.resize(k * kp);
@@ -98,9 +105,13 @@ template <class T> struct Edges {
       for (int64_t j = 0; j < k; ++j) row[j] = fast_exp<T>(scores[i * k + j] - T(column_peak[j]));
       std::fill_n(row + k, kp - k, T(0));
     }
-    transpose(weight, weight_t);
-    mark_allowed();
     if (values) weigh_values();
+    if (sweep == Sweep::forward) {
+      mark_allowed();
+    } else {
+      transpose(weight, weight_t);
+      if (values) transpose(weighted_value, weighted_value_t);
+    }
   }
 
   void find_peaks() {
@@ -127,7 +138,6 @@ template <class T> struct Edges {
     for (int64_t i = 0; i < k; ++i)
       for (int64_t j = 0; j < k; ++j)
         weighted_value[i * kp + j] = weight[i * kp + j] * shifted_value(i, j);
-    transpose(weighted_value, weighted_value_t);
   }
 
   void transpose(const std::vector<T>& from, std::vector<T>& to) const {
@@ -155,20 +165,28 @@ template <class T> struct Edges {
     for (int64_t i = 0; i < k; ++i) sum += std::exp(log_alpha[i] + scores[i * k + j] - peak);
     return peak + std::log(sum);
   }
+
+  // The probability of each state before, given j after it. False if j is unreachable.
+  bool given_after(const double* log_alpha, int64_t j, double* w) const {
+    const double log_sum = log_sum_into(log_alpha, j);
+    if (log_sum == kMinusInf) return false;
+    for (int64_t i = 0; i < k; ++i) w[i] = std::exp(log_alpha[i] + scores[i * k + j] - log_sum);
+    return true;
+  }
 };
 
 // The edges of one step: packed once where all chains share them, else as each is asked for.
 template <class T> class EdgeCache {
  public:
-  EdgeCache(const Chain& chain, const T* values, const Edges<T>* shared)
-      : chain_(chain), values_(values), shared_(shared) {}
+  EdgeCache(const Chain& chain, const T* values, Sweep sweep, const Edges<T>* shared)
+      : chain_(chain), values_(values), sweep_(sweep), shared_(shared) {}
 
   const Edges<T>& at(int64_t n, int64_t t) {
     if (shared_) return *shared_;
-    const int64_t offset = n * chain_.chain_stride + t * chain_.step_stride;
+    const int64_t offset = chain_.edge(n, t);
     if (offset != packed_) {
       const T* scores = static_cast<const T*>(chain_.transitions) + offset;
-      own_.pack(scores, values_ ? values_ + offset : nullptr, chain_.num_states);
+      own_.pack(scores, values_ ? values_ + offset : nullptr, chain_.num_states, sweep_);
       packed_ = offset;
     }
     return own_;
@@ -177,6 +195,7 @@ template <class T> class EdgeCache {
  private:
   const Chain& chain_;
   const T* values_;
+  Sweep sweep_;
   const Edges<T>* shared_;
   Edges<T> own_;
   int64_t packed_ = -1;
@@ -199,21 +218,40 @@ struct Block {
   }
 };
 
-// Run a sweep over all blocks, on all threads. make_sweep(shared edges or none, thread) gives each
-// thread an object of its own, with a method run(block).
-template <class T, class MakeSweep>
-void for_blocks(const Chain& c, const T* values, MakeSweep make_sweep) {
-  Edges<T> edges;
-  if (c.shared()) edges.pack(static_cast<const T*>(c.transitions), values, c.num_states);
+template <class T> double sum_of(const T* x, int64_t k) {
+  double sum = 0;
+  for (int64_t j = 0; j < k; ++j) sum += x[j];
+  return sum;
+}
+
+// Run a sweep over all blocks, on all threads. make_sweep(thread) gives each thread an object of its
+// own, with a method run(block).
+template <class MakeSweep> void for_blocks(const Chain& c, MakeSweep make_sweep) {
 #pragma omp parallel num_threads(c.num_threads)
   {
-    auto sweep = make_sweep(c.shared() ? &edges : nullptr, thread_index());
+    auto sweep = make_sweep(thread_index());
 #pragma omp for schedule(dynamic)
     for (int64_t index = 0; index < c.blocks(); ++index) sweep.run(index);
   }
 }
 
+// The same for a sweep that needs edges: make_sweep(edges, thread).
+template <class T, class MakeSweep>
+void for_blocks(const Chain& c, const void* values, Sweep direction, MakeSweep make_sweep) {
+  const T* edge_values = static_cast<const T*>(values);
+  Edges<T> shared;
+  if (c.shared())
+    shared.pack(static_cast<const T*>(c.transitions), edge_values, c.num_states, direction);
+  for_blocks(c, [&](int64_t thread) {
+    EdgeCache<T> edges(c, edge_values, direction, c.shared() ? &shared : nullptr);
+    return make_sweep(std::move(edges), thread);
+  });
+}
+
 }  // namespace structdist
 
-// Each kernel exists for float and double, under one C name each.
+// Each kernel is a template, and has a C name for float and one for double.
 #define STRUCTDIST_EXPORT extern "C" __attribute__((visibility("default")))
+#define STRUCTDIST_EXPORT_KERNEL(name, parameters, arguments)                        \
+  STRUCTDIST_EXPORT void name##_float parameters { structdist::name<float> arguments; } \
+  STRUCTDIST_EXPORT void name##_double parameters { structdist::name<double> arguments; }

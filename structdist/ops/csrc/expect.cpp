@@ -3,7 +3,7 @@
 // F_t(j) is the mean of all values up to step t, given that the path is in j at step t:
 //     F_{t+1}(j) = R_j + value_{t+1}(j),   R_j = sum_i w_ij (F_t(i) + V_ij),
 // with w_ij = P_i E_ij / q_j as in filter.cpp. Means are kept in double. Products see them relative
-// to that of the most likely state (`reference`), and edge values relative to that of the best edge
+// to that of the most likely state (`pivot`), and edge values relative to that of the best edge
 // into j (`value_shift`), so that they stay small however long the chain and large the scores.
 //
 // The adjoint carries M, the gradient of F (the marginals), and G, that of log_alpha:
@@ -15,38 +15,27 @@ namespace structdist {
 namespace {
 
 // Mirrors `_Expectation` in native.py.
-struct Values {
+struct Expectation {
   const double* node_values;  // [N, T, K], finite
   const void* edge_values;    // form of the transitions, or none
   double* mean;               // [N, T, K]: F
   double* value;              // [N]: the expectation
 };
 
-// The probability of each state before, given j after it. Log space; false if j is unreachable.
-template <class T>
-bool given_after(const Edges<T>& edges, const double* before, int64_t j, double* w) {
-  const double log_sum = edges.log_sum_into(before, j);
-  if (log_sum == kMinusInf) return false;
-  for (int64_t i = 0; i < edges.k; ++i)
-    w[i] = std::exp(before[i] + edges.scores[i * edges.k + j] - log_sum);
-  return true;
-}
-
-// P and P (F - reference) of one step, [K]; returns the reference.
+// P and P (F - pivot) of one step, [K]; returns the pivot.
 template <class T>
 double weigh_means(const Filtered& f, int64_t at, const double* mean, int64_t k, T* p, T* p_mean) {
   std::copy_n(static_cast<const T*>(f.weights) + at, k, p);
-  const double reference = mean[at + (std::max_element(p, p + k) - p)];
-  for (int64_t i = 0; i < k; ++i) p_mean[i] = p[i] * T(mean[at + i] - reference);
-  return reference;
+  const double pivot = mean[at + (std::max_element(p, p + k) - p)];
+  for (int64_t i = 0; i < k; ++i) p_mean[i] = p[i] * T(mean[at + i] - pivot);
+  return pivot;
 }
 
 template <class T> class Expect {
  public:
-  Expect(const Chain& c, const Filtered& f, const Values& v, const Edges<T>* shared)
-      : c_(c), f_(f), v_(v), cache_(c, static_cast<const T*>(v.edge_values), shared),
-        k_(c.num_states), kp_(padded<T>(k_)), p_(c.rows() * kp_, T(0)), p_mean_(p_), from_means_(p_),
-        from_values_(p_), reference_(c.rows()), w_(k_) {}
+  Expect(const Chain& c, const Filtered& f, const Expectation& v, EdgeCache<T> edges)
+      : c_(c), f_(f), v_(v), edges_(std::move(edges)), k_(c.num_states), kp_(padded<T>(k_)), p_(c.rows() * kp_, T(0)), p_mean_(p_), from_means_(p_),
+        from_values_(p_), pivot_(c.rows()), w_(k_) {}
 
   void run(int64_t index) {
     const Block block(c_, index);
@@ -55,9 +44,9 @@ template <class T> class Expect {
       std::copy_n(v_.node_values + c_.at(n, 0), k_, v_.mean + c_.at(n, 0));
     });
     for (int64_t t = 1; t < block.longest; ++t) {
-      const Edges<T>& edges = cache_.at(block.first, t - 1);
+      const Edges<T>& edges = edges_.at(block.first, t - 1);
       block.each(t, [&](int64_t n, int64_t row) {
-        reference_[row] = weigh_means(f_, c_.at(n, t - 1), v_.mean, k_, &p_[row * kp_],
+        pivot_[row] = weigh_means(f_, c_.at(n, t - 1), v_.mean, k_, &p_[row * kp_],
                                       &p_mean_[row * kp_]);
       });
       times(c_.rows(), p_mean_.data(), edges.weight, from_means_.data(), k_, kp_);
@@ -75,7 +64,7 @@ template <class T> class Expect {
     const double* node_value = v_.node_values + c_.at(n, t);
     double* mean = v_.mean + c_.at(n, t);
     for (int64_t j = 0; j < k_; ++j)
-      mean[j] = double((a[j] + b[j]) / (q[j] >= trust<T>() ? q[j] : T(1))) + reference_[row] +
+      mean[j] = double((a[j] + b[j]) / (q[j] >= trust<T>() ? q[j] : T(1))) + pivot_[row] +
                 edges.value_shift[j] + node_value[j];
     if (!any_doubtful(q, k_)) return;
     for (int64_t j = 0; j < k_; ++j)
@@ -86,7 +75,7 @@ template <class T> class Expect {
     const double *before = f_.log_alpha + c_.at(n, t - 1), *mean = v_.mean + c_.at(n, t - 1);
     if (f_.log_alpha[c_.at(n, t) + j] == kMinusInf) return 0;
     double sum = 0;
-    given_after(edges, before, j, w_.data());
+    edges.given_after(before, j, w_.data());
     for (int64_t i = 0; i < k_; ++i) {
       if (w_[i] == 0) continue;
       sum += w_[i] * (mean[i] + (edges.values ? double(edges.values[i * k_ + j]) : 0));
@@ -97,25 +86,25 @@ template <class T> class Expect {
   double overall(int64_t n) const {
     const int64_t at = c_.at(n, c_.lengths[n] - 1);
     const T* p = static_cast<const T*>(f_.weights) + at;
-    double total = 0, sum = 0;
-    for (int64_t j = 0; j < k_; ++j) total += p[j];
+    const double total = sum_of(p, k_);
+    double sum = 0;
     for (int64_t j = 0; j < k_; ++j) sum += p[j] * v_.mean[at + j];
     return total > 0 ? sum / total : 0;
   }
 
   const Chain& c_;
   const Filtered& f_;
-  const Values& v_;
-  EdgeCache<T> cache_;
+  const Expectation& v_;
+  EdgeCache<T> edges_;
   int64_t k_, kp_;
   std::vector<T> p_, p_mean_, from_means_, from_values_;
-  std::vector<double> reference_, w_;
+  std::vector<double> pivot_, w_;
 };
 
-// Mirrors `_ExpectAdjoint` in native.py. As in filter.cpp, what shared transitions get are products
+// Mirrors `_ExpectGrad` in native.py. As in filter.cpp, what shared transitions get are products
 // of [N, T, K] factors (zeroed by the caller) and the weights p, but for doubtful columns:
 // grad transitions = E * (p' u + p_mean' m + V * p' m), grad edge values = E * p' m, V shifted.
-struct ExpectAdjointArgs {
+struct ExpectGrad {
   const void* grad_value;  // [N]
   void* grad_emissions;    // [N, T, K], zeroed
   void* grad_nodes;        // [N, T, K], zeroed
@@ -126,12 +115,11 @@ struct ExpectAdjointArgs {
 
 template <class T> class ExpectAdjoint {
  public:
-  ExpectAdjoint(const Chain& c, const Filtered& f, const Values& v, const ExpectAdjointArgs& a,
-                const Edges<T>* shared, int64_t thread)
-      : c_(c), f_(f), v_(v), a_(a), cache_(c, static_cast<const T*>(v.edge_values), shared),
-        thread_(thread), k_(c.num_states), kp_(padded<T>(k_)), grad_(c.rows() * kp_, T(0)),
+  ExpectAdjoint(const Chain& c, const Filtered& f, const Expectation& v, const ExpectGrad& a,
+                EdgeCache<T> edges, int64_t thread)
+      : c_(c), f_(f), v_(v), a_(a), edges_(std::move(edges)), thread_(thread), k_(c.num_states), kp_(padded<T>(k_)), grad_(c.rows() * kp_, T(0)),
         mass_(grad_), u_(grad_), m_(grad_), p_(grad_), p_mean_(grad_), eu_(grad_), em_(grad_),
-        evm_(grad_), reference_(c.rows()), w_(k_), grad_after_(k_), mass_after_(k_) {}
+        evm_(grad_), pivot_(c.rows()), w_(k_), grad_after_(k_), mass_after_(k_) {}
 
   void run(int64_t index) {
     const Block block(c_, index);
@@ -140,7 +128,7 @@ template <class T> class ExpectAdjoint {
     for (int64_t t = block.longest - 1; t >= 0; --t) {
       block.each(t, [&](int64_t n, int64_t row) { take_in(n, t, row); });
       if (t == 0) break;
-      const Edges<T>& edges = cache_.at(block.first, t - 1);
+      const Edges<T>& edges = edges_.at(block.first, t - 1);
       block.each(t, [&](int64_t n, int64_t row) { scale(edges, n, t, row); });
       times(c_.rows(), u_.data(), edges.weight_t, eu_.data(), k_, kp_);
       times(c_.rows(), m_.data(), edges.weight_t, em_.data(), k_, kp_);
@@ -155,10 +143,10 @@ template <class T> class ExpectAdjoint {
     return static_cast<const T*>(f_.arrival) + c_.at(n, t);
   }
 
-  // The mean before step t, relative to the reference: R_j.
+  // The mean before step t, R_j, less the pivot.
   double relative(int64_t n, int64_t t, int64_t row, int64_t j) const {
     const int64_t at = c_.at(n, t) + j;
-    return v_.mean[at] - v_.node_values[at] - reference_[row];
+    return v_.mean[at] - v_.node_values[at] - pivot_[row];
   }
 
   // At the last step the gradients begin; at each, they are those of emissions and node values.
@@ -167,9 +155,7 @@ template <class T> class ExpectAdjoint {
     const int64_t at = c_.at(n, t);
     if (t == c_.lengths[n] - 1) {
       const T* p = static_cast<const T*>(f_.weights) + at;
-      double total = 0;
-      for (int64_t j = 0; j < k_; ++j) total += p[j];
-      const T scale = T(static_cast<const T*>(a_.grad_value)[n] / total);
+      const T scale = T(static_cast<const T*>(a_.grad_value)[n] / sum_of(p, k_));
       for (int64_t j = 0; j < k_; ++j) mass[j] = p[j] * scale;
       for (int64_t j = 0; j < k_; ++j) g[j] = mass[j] * T(v_.mean[at + j] - v_.value[n]);
     }
@@ -180,7 +166,7 @@ template <class T> class ExpectAdjoint {
   // u = (G - M R) / q and m = M / q, where q is trusted. R without the shift, as the values are.
   void scale(const Edges<T>& edges, int64_t n, int64_t t, int64_t row) {
     const int64_t r = row * kp_;
-    reference_[row] = weigh_means(f_, c_.at(n, t - 1), v_.mean, k_, &p_[r], &p_mean_[r]);
+    pivot_[row] = weigh_means(f_, c_.at(n, t - 1), v_.mean, k_, &p_[r], &p_mean_[r]);
     const T* q = arrival(n, t);
     for (int64_t j = 0; j < k_; ++j) {
       const T inverse = q[j] >= trust<T>() ? T(1) / q[j] : T(0);
@@ -215,7 +201,7 @@ template <class T> class ExpectAdjoint {
       std::copy_n(&m_[r], k_, static_cast<T*>(a_.m) + at);
       return thread_ * k_ * k_;
     }
-    const int64_t offset = n * c_.chain_stride + (t - 1) * c_.step_stride;
+    const int64_t offset = c_.edge(n, t - 1);
     T* grad_edges = static_cast<T*>(a_.grad_transitions) + offset;
     T* grad_values = static_cast<T*>(a_.grad_edge_values) + offset;
     for (int64_t i = 0; i < k_; ++i)
@@ -233,12 +219,12 @@ template <class T> class ExpectAdjoint {
   void leave_carefully(const Edges<T>& edges, int64_t n, int64_t t, int64_t row, int64_t j,
                        int64_t edge) {
     const int64_t before = c_.at(n, t - 1);
-    if (!given_after(edges, f_.log_alpha + before, j, w_.data())) return;
+    if (!edges.given_after(f_.log_alpha + before, j, w_.data())) return;
     const double r_j = relative(n, t, row, j);
     for (int64_t i = 0; i < k_; ++i) {
       if (w_[i] == 0) continue;
       const double value = edges.values ? double(edges.values[i * k_ + j]) : 0;
-      const double mean = v_.mean[before + i] - reference_[row];
+      const double mean = v_.mean[before + i] - pivot_[row];
       const T mass = T(w_[i] * mass_after_[j]);
       const T grad = T(w_[i] * (grad_after_[j] + mass_after_[j] * (mean + value - r_j)));
       mass_[row * kp_ + i] += mass;
@@ -250,43 +236,35 @@ template <class T> class ExpectAdjoint {
 
   const Chain& c_;
   const Filtered& f_;
-  const Values& v_;
-  const ExpectAdjointArgs& a_;
-  EdgeCache<T> cache_;
+  const Expectation& v_;
+  const ExpectGrad& a_;
+  EdgeCache<T> edges_;
   int64_t thread_, k_, kp_;
   std::vector<T> grad_, mass_, u_, m_, p_, p_mean_, eu_, em_, evm_;
-  std::vector<double> reference_, w_;
+  std::vector<double> pivot_, w_;
   std::vector<T> grad_after_, mass_after_;
 };
 
-template <class T> void expect(const Chain& c, const Filtered& f, const Values& v) {
-  for_blocks<T>(c, static_cast<const T*>(v.edge_values), [&](const Edges<T>* shared, int64_t) {
-    return Expect<T>(c, f, v, shared);
+}  // namespace
+
+template <class T> void expect(const Chain& c, const Filtered& f, const Expectation& v) {
+  for_blocks<T>(c, v.edge_values, Sweep::forward, [&](EdgeCache<T> edges, int64_t) {
+    return Expect<T>(c, f, v, std::move(edges));
   });
 }
 
 template <class T>
-void expect_adjoint(const Chain& c, const Filtered& f, const Values& v, const ExpectAdjointArgs& a) {
-  for_blocks<T>(c, static_cast<const T*>(v.edge_values), [&](const Edges<T>* shared, int64_t thread) {
-    return ExpectAdjoint<T>(c, f, v, a, shared, thread);
+void expect_adjoint(const Chain& c, const Filtered& f, const Expectation& v, const ExpectGrad& a) {
+  for_blocks<T>(c, v.edge_values, Sweep::backward, [&](EdgeCache<T> edges, int64_t thread) {
+    return ExpectAdjoint<T>(c, f, v, a, std::move(edges), thread);
   });
 }
 
-}  // namespace
-
-STRUCTDIST_EXPORT void expect_float(const Chain& c, const Filtered& f, const Values& v) {
-  expect<float>(c, f, v);
-}
-STRUCTDIST_EXPORT void expect_double(const Chain& c, const Filtered& f, const Values& v) {
-  expect<double>(c, f, v);
-}
-STRUCTDIST_EXPORT void expect_adjoint_float(const Chain& c, const Filtered& f, const Values& v,
-                                            const ExpectAdjointArgs& a) {
-  expect_adjoint<float>(c, f, v, a);
-}
-STRUCTDIST_EXPORT void expect_adjoint_double(const Chain& c, const Filtered& f, const Values& v,
-                                             const ExpectAdjointArgs& a) {
-  expect_adjoint<double>(c, f, v, a);
-}
+STRUCTDIST_EXPORT_KERNEL(expect, (const Chain& c, const Filtered& f, const Expectation& v),
+                         (c, f, v))
+STRUCTDIST_EXPORT_KERNEL(expect_adjoint,
+                         (const Chain& c, const Filtered& f, const Expectation& v,
+                          const ExpectGrad& a),
+                         (c, f, v, a))
 
 }  // namespace structdist

@@ -21,16 +21,10 @@ double shift_to_zero_peak(double* log_alpha, int64_t k) {
   return peak;
 }
 
-template <class T> double sum_of(const T* weights, int64_t k) {
-  double sum = 0;
-  for (int64_t j = 0; j < k; ++j) sum += weights[j];
-  return sum;
-}
-
 template <class T> class Filter {
  public:
-  Filter(const Chain& c, const Filtered& f, const Edges<T>* shared)
-      : c_(c), f_(f), cache_(c, nullptr, shared), k_(c.num_states), kp_(padded<T>(k_)),
+  Filter(const Chain& c, const Filtered& f, EdgeCache<T> edges)
+      : c_(c), f_(f), edges_(std::move(edges)), k_(c.num_states), kp_(padded<T>(k_)),
         p_(c.rows() * kp_, T(0)), q_(c.rows() * kp_), log_q_(kp_) {}
 
   void run(int64_t index) {
@@ -41,7 +35,7 @@ template <class T> class Filter {
       normalize(n, 0, row);
     });
     for (int64_t t = 1; t < block.longest; ++t) {
-      const Edges<T>& edges = cache_.at(block.first, t - 1);
+      const Edges<T>& edges = edges_.at(block.first, t - 1);
       times(c_.rows(), p_.data(), edges.weight, q_.data(), k_, kp_);
       block.each(t, [&](int64_t n, int64_t row) {
         arrive(edges, n, t, &q_[row * kp_]);
@@ -85,13 +79,13 @@ template <class T> class Filter {
 
   const Chain& c_;
   const Filtered& f_;
-  EdgeCache<T> cache_;
+  EdgeCache<T> edges_;
   int64_t k_, kp_;
   std::vector<T> p_, q_, log_q_;
 };
 
-// Mirrors `_FilterAdjoint` in native.py.
-struct AdjointArgs {
+// Mirrors `_FilterGrad` in native.py.
+struct FilterGrad {
   const void* upstream;    // [N, T, K], gradient of log_alpha, or none
   const void* grad_log_z;  // [N], or none
   void* grad_emissions;    // [N, T, K], zeroed
@@ -103,11 +97,11 @@ struct AdjointArgs {
 
 template <class T> class FilterAdjoint {
  public:
-  FilterAdjoint(const Chain& c, const Filtered& f, const AdjointArgs& a, const Edges<T>* shared,
+  FilterAdjoint(const Chain& c, const Filtered& f, const FilterGrad& a, EdgeCache<T> edges,
                 int64_t thread)
-      : c_(c), f_(f), a_(a), cache_(c, nullptr, shared), thread_(thread), k_(c.num_states),
+      : c_(c), f_(f), a_(a), edges_(std::move(edges)), thread_(thread), k_(c.num_states),
         kp_(padded<T>(k_)), grad_(c.rows() * kp_, T(0)), scaled_(grad_), pulled_(grad_),
-        grad_after_(kp_) {}
+        grad_after_(kp_), w_(k_) {}
 
   void run(int64_t index) {
     const Block block(c_, index);
@@ -116,7 +110,7 @@ template <class T> class FilterAdjoint {
     for (int64_t t = block.longest - 1; t >= 0; --t) {
       block.each(t, [&](int64_t n, int64_t row) { take_in(n, t, row); });
       if (t == 0) break;
-      const Edges<T>& edges = cache_.at(block.first, t - 1);
+      const Edges<T>& edges = edges_.at(block.first, t - 1);
       times(c_.rows(), scaled_.data(), edges.weight_t, pulled_.data(), k_, kp_);
       block.each(t, [&](int64_t n, int64_t row) { step_back(edges, n, t, row); });
     }
@@ -168,7 +162,7 @@ template <class T> class FilterAdjoint {
       return grad_edges + thread_ * k_ * k_;
     }
     const T* p = weights(n, t - 1);
-    grad_edges += n * c_.chain_stride + (t - 1) * c_.step_stride;
+    grad_edges += c_.edge(n, t - 1);
     for (int64_t i = 0; i < k_; ++i)
       for (int64_t j = 0; j < k_; ++j)
         grad_edges[i * k_ + j] += p[i] * edges.weight[i * kp_ + j] * s[j];
@@ -177,11 +171,10 @@ template <class T> class FilterAdjoint {
 
   // Log space: hands g to the states before j, and to the edges that lead there.
   void leave_carefully(const Edges<T>& edges, const double* before, int64_t j, T g, T* grad_before,
-                       T* grad_edges) const {
-    const double log_sum = edges.log_sum_into(before, j);
-    if (log_sum == kMinusInf) return;
+                       T* grad_edges) {
+    if (!edges.given_after(before, j, w_.data())) return;
     for (int64_t i = 0; i < k_; ++i) {
-      const T share = T(std::exp(before[i] + edges.scores[i * k_ + j] - log_sum) * g);
+      const T share = T(w_[i] * g);
       grad_before[i] += share;
       grad_edges[i * k_ + j] += share;
     }
@@ -189,31 +182,29 @@ template <class T> class FilterAdjoint {
 
   const Chain& c_;
   const Filtered& f_;
-  const AdjointArgs& a_;
-  EdgeCache<T> cache_;
+  const FilterGrad& a_;
+  EdgeCache<T> edges_;
   int64_t thread_, k_, kp_;
   std::vector<T> grad_, scaled_, pulled_, grad_after_;
+  std::vector<double> w_;
 };
-
-template <class T> void filter(const Chain& c, const Filtered& f) {
-  for_blocks<T>(c, nullptr, [&](const Edges<T>* shared, int64_t) { return Filter<T>(c, f, shared); });
-}
-
-template <class T> void filter_adjoint(const Chain& c, const Filtered& f, const AdjointArgs& a) {
-  for_blocks<T>(c, nullptr, [&](const Edges<T>* shared, int64_t thread) {
-    return FilterAdjoint<T>(c, f, a, shared, thread);
-  });
-}
 
 }  // namespace
 
-STRUCTDIST_EXPORT void filter_float(const Chain& c, const Filtered& f) { filter<float>(c, f); }
-STRUCTDIST_EXPORT void filter_double(const Chain& c, const Filtered& f) { filter<double>(c, f); }
-STRUCTDIST_EXPORT void filter_adjoint_float(const Chain& c, const Filtered& f, const AdjointArgs& a) {
-  filter_adjoint<float>(c, f, a);
+template <class T> void filter(const Chain& c, const Filtered& f) {
+  for_blocks<T>(c, nullptr, Sweep::forward, [&](EdgeCache<T> edges, int64_t) {
+    return Filter<T>(c, f, std::move(edges));
+  });
 }
-STRUCTDIST_EXPORT void filter_adjoint_double(const Chain& c, const Filtered& f, const AdjointArgs& a) {
-  filter_adjoint<double>(c, f, a);
+
+template <class T> void filter_adjoint(const Chain& c, const Filtered& f, const FilterGrad& a) {
+  for_blocks<T>(c, nullptr, Sweep::backward, [&](EdgeCache<T> edges, int64_t thread) {
+    return FilterAdjoint<T>(c, f, a, std::move(edges), thread);
+  });
 }
+
+STRUCTDIST_EXPORT_KERNEL(filter, (const Chain& c, const Filtered& f), (c, f))
+STRUCTDIST_EXPORT_KERNEL(filter_adjoint,
+                         (const Chain& c, const Filtered& f, const FilterGrad& a), (c, f, a))
 
 }  // namespace structdist

@@ -1,4 +1,4 @@
-// What makes the library loadable: whether this processor can run it.
+// Whether this processor can run what the library was compiled to.
 #include "chain.h"
 
 STRUCTDIST_EXPORT int supported() {

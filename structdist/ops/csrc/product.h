@@ -11,7 +11,6 @@ template <class T> constexpr int64_t padded(int64_t k) {
   return (k + lanes<T>() - 1) / lanes<T>() * lanes<T>();
 }
 
-// Rows [rows, Kp] times a matrix [K, Kp]; rows is 1 or 4. Accumulators stay in registers.
 template <class T> struct Vec {
   typedef T type __attribute__((vector_size(32), aligned(sizeof(T))));
 };
@@ -37,6 +36,7 @@ inline int64_t product_tiles(const T* x, const T* m, T* out, int64_t k, int64_t 
   return j;
 }
 
+// Rows [rows, Kp] times a matrix [K, Kp]; rows is 1 or 4. Accumulators stay in registers.
 template <class T>
 void times(int64_t rows, const T* x, const std::vector<T>& matrix, T* out, int64_t k, int64_t kp) {
   const T* m = matrix.data();

@@ -40,7 +40,7 @@ template <class To, class From> inline To bit_cast(From from) {
   return to;
 }
 
-// exp(x), and 0 below the least argument whose exp is a normal number (-inf included).
+// exp(x), and 0 below `least_exp` (-inf included).
 template <class T> inline T fast_exp(T x) {
   using F = Format<T>;
   using Bits = typename F::Bits;

@@ -7,15 +7,11 @@ namespace {
 
 // Mirrors `_Best` in native.py.
 struct Best {
-  int64_t* path;   // [N, T], zeroed
-  double* score;   // [N]
-  int32_t* from;   // [N, T, K]: the best state before each, from the second step on
-  double* prefix;  // [N, T, K]: the best score of paths that end in each state; or none
+  int64_t* path;       // [N, T], zeroed
+  double* score;       // [N]
+  int32_t* came_from;  // [N, T, K]: the best state before each, from the second step on
+  double* prefix;      // [N, T, K]: the best score of paths that end in each state; or none
 };
-
-template <class T> const T* scores_into(const Chain& c, int64_t n, int64_t t) {
-  return static_cast<const T*>(c.transitions) + n * c.chain_stride + (t - 1) * c.step_stride;
-}
 
 template <class T> class Viterbi {
  public:
@@ -31,11 +27,12 @@ template <class T> class Viterbi {
  private:
   void run_chain(int64_t n) {
     const T* emissions = static_cast<const T*>(c_.emissions) + c_.at(n, 0);
+    const T* transitions = static_cast<const T*>(c_.transitions);
     std::copy_n(emissions, k_, score_.data());
     keep_prefix(n, 0);
     for (int64_t t = 1; t < c_.lengths[n]; ++t) {
-      step(scores_into<T>(c_, n, t), emissions + t * k_);
-      std::copy_n(from_.data(), k_, out_.from + c_.at(n, t));
+      step(transitions + c_.edge(n, t - 1), emissions + t * k_);
+      std::copy_n(from_.data(), k_, out_.came_from + c_.at(n, t));
       keep_prefix(n, t);
     }
     follow(n);
@@ -68,7 +65,7 @@ template <class T> class Viterbi {
     int64_t* path = out_.path + n * c_.num_steps;
     path[last] = std::max_element(score_.begin(), score_.end()) - score_.begin();
     out_.score[n] = score_[path[last]];
-    for (int64_t t = last; t > 0; --t) path[t - 1] = out_.from[c_.at(n, t) + path[t]];
+    for (int64_t t = last; t > 0; --t) path[t - 1] = out_.came_from[c_.at(n, t) + path[t]];
   }
 
   const Chain& c_;
@@ -80,7 +77,7 @@ template <class T> class Viterbi {
 
 // Mirrors `_PrefixGrad` in native.py.
 struct PrefixGrad {
-  const int32_t* from;     // [N, T, K], as above
+  const int32_t* came_from;  // [N, T, K], as above
   void* grad;              // [N, T, K], in: of the prefixes; out: of the emissions
   void* grad_transitions;  // zeroed; form of the transitions; one matrix a thread if shared
 };
@@ -101,9 +98,8 @@ template <class T> class PrefixAdjoint {
     T* grad = static_cast<T*>(a_.grad);
     const T* here = grad + c_.at(n, t);
     T* before = grad + c_.at(n, t - 1);
-    const int32_t* from = a_.from + c_.at(n, t);
-    const int64_t matrix =
-        c_.shared() ? thread_ * k_ * k_ : n * c_.chain_stride + (t - 1) * c_.step_stride;
+    const int32_t* from = a_.came_from + c_.at(n, t);
+    const int64_t matrix = c_.shared() ? thread_ * k_ * k_ : c_.edge(n, t - 1);
     T* edges = static_cast<T*>(a_.grad_transitions) + matrix;
     for (int64_t j = 0; j < k_; ++j) {
       before[from[j]] += here[j];
@@ -116,25 +112,17 @@ template <class T> class PrefixAdjoint {
   int64_t thread_, k_;
 };
 
+}  // namespace
+
 template <class T> void viterbi(const Chain& c, const Best& out) {
-  for_blocks<T>(c, nullptr, [&](const Edges<T>*, int64_t) { return Viterbi<T>(c, out); });
+  for_blocks(c, [&](int64_t) { return Viterbi<T>(c, out); });
 }
 
 template <class T> void prefix_adjoint(const Chain& c, const PrefixGrad& a) {
-  for_blocks<T>(c, nullptr, [&](const Edges<T>*, int64_t thread) {
-    return PrefixAdjoint<T>(c, a, thread);
-  });
+  for_blocks(c, [&](int64_t thread) { return PrefixAdjoint<T>(c, a, thread); });
 }
 
-}  // namespace
-
-STRUCTDIST_EXPORT void viterbi_float(const Chain& c, const Best& b) { viterbi<float>(c, b); }
-STRUCTDIST_EXPORT void viterbi_double(const Chain& c, const Best& b) { viterbi<double>(c, b); }
-STRUCTDIST_EXPORT void prefix_adjoint_float(const Chain& c, const PrefixGrad& a) {
-  prefix_adjoint<float>(c, a);
-}
-STRUCTDIST_EXPORT void prefix_adjoint_double(const Chain& c, const PrefixGrad& a) {
-  prefix_adjoint<double>(c, a);
-}
+STRUCTDIST_EXPORT_KERNEL(viterbi, (const Chain& c, const Best& b), (c, b))
+STRUCTDIST_EXPORT_KERNEL(prefix_adjoint, (const Chain& c, const PrefixGrad& a), (c, a))
 
 }  // namespace structdist

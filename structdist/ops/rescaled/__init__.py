@@ -15,9 +15,8 @@ Adjoints follow `w_ij = P_i E_ij / q_j`, the probability of i given j after it; 
 csrc/filter.cpp and csrc/expect.cpp, the compiled twins.
 """
 
-from structdist.ops.reference import viterbi
 from structdist.ops.rescaled.backtrack import gumbel_ffbs, gumbel_ffbs_adjoint, sample_paths
-from structdist.ops.rescaled.best_path import relaxed_viterbi, relaxed_viterbi_adjoint
+from structdist.ops.rescaled.best_path import relaxed_viterbi, relaxed_viterbi_adjoint, viterbi
 from structdist.ops.rescaled.expectations import expect, expect_adjoint
 from structdist.ops.rescaled.filtering import filter, filter_adjoint
 

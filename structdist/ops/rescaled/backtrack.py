@@ -5,13 +5,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from structdist.ops.chain import Chain, Filtered, FilterGrads, full_precision, in_chain
-from structdist.ops.reference import (
+from structdist.ops.chain import (
+    Chain,
     Draw,
-    relaxed_backtrack,
-    sampling_backtrack,
+    Filtered,
+    FilterGrads,
+    full_precision,
+    in_chain,
     without_padding,
 )
+from structdist.ops.reference import relaxed_backtrack, sampling_backtrack
 from structdist.ops.rescaled.filtering import filter_adjoint
 
 
@@ -34,6 +37,7 @@ def gumbel_ffbs_adjoint(
     """Gradients from that of the relaxed draws [S, N, T, K]. One sweep back for all samples."""
     grad_log_alpha, columns = through_softmax(chain, draw, grad, temperature)
     grads = filter_adjoint(chain, filtered, grad_log_alpha, None)
+    assert grads.transitions is not None
     return FilterGrads(grads.emissions, grads.transitions + columns)
 
 

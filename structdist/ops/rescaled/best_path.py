@@ -1,17 +1,40 @@
-"""Relaxed Viterbi, and its adjoint, which follows the best state before each."""
+"""Viterbi, relaxed too, and its adjoint, which follows the best state before each."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from structdist.ops.chain import Chain, FilterGrads, edges_at, in_chain
-from structdist.ops.reference import Draw, relaxed_backtrack, without_padding
+from structdist.ops.chain import (
+    Best,
+    Chain,
+    Draw,
+    FilterGrads,
+    edges_at,
+    in_chain,
+    without_padding,
+)
+from structdist.ops.reference import relaxed_backtrack
 from structdist.ops.rescaled.backtrack import through_softmax
+from structdist.ops.rescaled.edges import EdgeGrads
+
+
+def viterbi(chain: Chain) -> Best:
+    """The best path [N, T] and its score [N]. O(N T K^2)."""
+    prefix, _ = _best_prefixes(chain)
+    score = torch.where(chain.lengths > 0, prefix[:, -1].amax(-1), 0.0)
+    return Best(_backtrack(chain, prefix, temperature=1.0).path[0], score)
 
 
 def relaxed_viterbi(chain: Chain, temperature: float) -> tuple[Draw, Tensor]:
     """The best path (S = 1) relaxed, and what the adjoint needs. O(N T K^2)."""
+    prefix, came_from = _best_prefixes(chain)
+    draw = _backtrack(chain, prefix, temperature)
+    return Draw(draw.soft.to(chain.emissions.dtype), draw.path), came_from
+
+
+def _best_prefixes(chain: Chain) -> tuple[Tensor, Tensor]:
+    """[N, T, K]: the best score (float64) of paths that end in a state, and the state before it."""
     emissions, transitions, lengths = without_padding(chain)
     active = in_chain(lengths, emissions.shape[1])
     prefix = [emissions[:, 0].double()]
@@ -20,32 +43,27 @@ def relaxed_viterbi(chain: Chain, temperature: float) -> tuple[Draw, Tensor]:
         best, state = (prefix[-1].unsqueeze(-1) + edges_at(transitions, t - 1)).max(1)
         prefix.append(torch.where(active[:, t, None], best + emissions[:, t], prefix[-1]))
         came_from.append(state)
-    best_prefix = torch.stack(prefix, 1)
-    no_noise = torch.zeros_like(best_prefix)[None]
-    draw = relaxed_backtrack(best_prefix, transitions, lengths, no_noise, temperature)
-    return Draw(draw.soft.to(emissions.dtype), draw.path), torch.stack(came_from, 1)
+    return torch.stack(prefix, 1), torch.stack(came_from, 1)
+
+
+def _backtrack(chain: Chain, prefix: Tensor, temperature: float) -> Draw:
+    _, transitions, lengths = without_padding(chain)
+    no_noise = torch.zeros_like(prefix)[None]
+    return relaxed_backtrack(prefix, transitions, lengths, no_noise, temperature)
 
 
 def relaxed_viterbi_adjoint(
     chain: Chain, came_from: Tensor, draw: Draw, grad: Tensor, temperature: float
 ) -> FilterGrads:
     """Gradients from that of the relaxed path [1, N, T, K]. O(N T K)."""
-    grad_prefix, grad_edges = through_softmax(chain, draw, grad, temperature)
+    grad_prefix, columns = through_softmax(chain, draw, grad, temperature)
     num_steps, num_states = grad_prefix.shape[1:]
     active = in_chain(chain.lengths, num_steps).unsqueeze(-1)
-    grads = list(grad_prefix.unbind(1))
+    grads, grad_edges = list(grad_prefix.unbind(1)), EdgeGrads(chain.transitions)
     for t in reversed(range(1, num_steps)):
         here = torch.where(active[:, t], grads[t], 0.0)
         grads[t - 1] = grads[t - 1].scatter_add(1, came_from[:, t], here)
-        moves = torch.zeros(len(here), num_states, num_states).to(here)
-        moves.scatter_(1, came_from[:, t].unsqueeze(1), here.unsqueeze(1))  # [N, K, K]
-        _add_moves(grad_edges, t - 1, moves)
-    return FilterGrads(torch.stack(grads, 1), grad_edges)
-
-
-def _add_moves(grad_edges: Tensor, t: int, moves: Tensor) -> None:
-    """Add gradients of moves [N, K, K] after step t, in the form of the transitions."""
-    if grad_edges.dim() == 4:
-        grad_edges[:, t] += moves
-    else:
-        grad_edges += moves if grad_edges.dim() == 3 else moves.sum(0)
+        moves = here.new_zeros(len(here), num_states, num_states)
+        moves.scatter_(1, came_from[:, t].unsqueeze(1), here.unsqueeze(1))
+        grad_edges.add(t - 1, moves.sum(0, keepdim=True) if columns.dim() == 2 else moves)
+    return FilterGrads(torch.stack(grads, 1), grad_edges.total + columns)

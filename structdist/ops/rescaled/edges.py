@@ -10,17 +10,19 @@ from structdist.ops.chain import (
     Filtered,
     column_peaks,
     edges_at,
+    edges_into,
     in_chain,
     scaled_exp,
     shifted_values,
     value_shift,
 )
 
+# Sums below are redone in log space; the same numbers as trust<T>() in csrc/chain.h.
 TRUST = {torch.float32: 1e-20, torch.float64: 1e-150}
 
 
 class Edges:
-    """Transitions, or values on them, ready for products."""
+    """Transitions and, optionally, values on them, ready for products."""
 
     def __init__(self, transitions: Tensor, values: Tensor | None = None) -> None:
         self.transitions, self.values = transitions, values
@@ -50,12 +52,6 @@ def weights_of(log_alpha: Tensor, dtype: torch.dtype) -> Tensor:
     return log_alpha.to(dtype).exp()
 
 
-def moves_into(transitions: Tensor, t: int, chain: Tensor, state: Tensor) -> Tensor:
-    """Scores [M, K] of moving into the given states [M] of the given chains [M] after step t."""
-    incoming = edges_at(transitions, t).transpose(-1, -2)
-    return incoming[0][state] if len(incoming) == 1 else incoming[chain, state]
-
-
 def inverse_of(arrival: Tensor) -> Tensor:
     """1 / q where q is trusted, else 0."""
     trusted = arrival >= TRUST[arrival.dtype]
@@ -71,7 +67,7 @@ def at_last_step(filtered: Filtered, lengths: Tensor, grad_log_z: Tensor) -> Ten
 
 
 class Doubtful:
-    """The columns that need log space, of a step of a sweep back; empty on most chains."""
+    """The columns of each step that need log space; none on most chains."""
 
     def __init__(self, chain: Chain, filtered: Filtered) -> None:
         self.chain, self.filtered = chain, filtered
@@ -82,10 +78,10 @@ class Doubtful:
 
     def at(self, t: int) -> tuple[Tensor, Tensor, Tensor]:
         """Chains [M] and states [M] at step t, and float64 probabilities [M, K] before them."""
-        chain, state = self.mask[:, t].nonzero(as_tuple=True)
-        before = self.filtered.log_alpha[chain, t - 1]
-        moves = before + moves_into(self.chain.transitions, t - 1, chain, state)
-        return chain, state, torch.softmax(moves, -1)
+        item, state = self.mask[:, t].nonzero(as_tuple=True)
+        before = self.filtered.log_alpha[item, t - 1]
+        moves = before + edges_into(self.chain.transitions, t - 1, state, item)
+        return item, state, torch.softmax(moves, -1)
 
 
 class EdgeGrads:
@@ -107,8 +103,8 @@ class EdgeGrads:
         """Add a gradient of the shape that `outer` gives."""
         self._at(t).add_(grad.squeeze(0) if self.total.dim() == 2 else grad)
 
-    def add_columns(self, t: int, chain: Tensor, state: Tensor, columns: Tensor) -> None:
-        """Columns [M, K] into the given states of the given chains."""
+    def add_columns(self, t: int, item: Tensor, state: Tensor, columns: Tensor) -> None:
+        """Columns [M, K] into the given states [M] of the given chains [M]."""
         into = self._at(t).transpose(-1, -2)
-        index = (state,) if into.dim() == 2 else (chain, state)
+        index = (state,) if into.dim() == 2 else (item, state)
         into.index_put_(index, columns, accumulate=True)

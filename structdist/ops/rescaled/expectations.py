@@ -11,17 +11,17 @@ from structdist.ops.chain import (
     ExpectGrads,
     Filtered,
     edges_at,
+    edges_into,
     full_precision,
     in_chain,
+    without_padding,
 )
-from structdist.ops.reference import without_padding
 from structdist.ops.rescaled.edges import (
     Doubtful,
     EdgeGrads,
     Edges,
     at_last_step,
     inverse_of,
-    moves_into,
     times,
 )
 
@@ -36,8 +36,8 @@ def expect(chain: Chain, filtered: Filtered, nodes: Tensor, edges: Tensor | None
 def _without_padding(
     chain: Chain, nodes: Tensor, edges: Tensor | None
 ) -> tuple[Chain, Tensor, Tensor | None]:
-    shape = chain.transitions if edges is None else edges
-    values = without_padding(Chain(nodes.double(), shape, chain.lengths))
+    values = Chain(nodes.double(), chain.transitions if edges is None else edges, chain.lengths)
+    values = without_padding(values)
     edges = None if edges is None else values.transitions.to(chain.emissions.dtype)
     return without_padding(chain), values.emissions, edges
 
@@ -48,15 +48,15 @@ def _expect(chain: Chain, filtered: Filtered, nodes: Tensor, values: Tensor | No
     edges, doubtful = Edges(transitions, values), Doubtful(chain, filtered)
     means = [nodes[:, 0]]
     for t in range(1, emissions.shape[1]):
-        p, p_mean, reference = _weigh_means(filtered, means[-1], t - 1)
+        p, p_mean, pivot = _weigh_means(filtered, means[-1], t - 1)
         total = times(p_mean, edges_at(edges.weight, t - 1))
         if edges.values is not None:
             total = total + times(p, edges_at(edges.weighted_value, t - 1))
-        mean = (total * inverse_of(filtered.arrival[:, t])).double() + reference
+        mean = (total * inverse_of(filtered.arrival[:, t])).double() + pivot
         mean = mean + edges.shift_at(t - 1)
         if doubtful.any:
             n, j, w = doubtful.at(t)
-            given = means[-1][n] + _moves_or_zero(edges.values, t - 1, n, j)
+            given = means[-1][n] + _values_into(edges.values, t - 1, j, n)
             mean = mean.index_put((n, j), (w * given).sum(-1))
         means.append(torch.where(active[:, t], mean + nodes[:, t], means[-1]))
     last = torch.softmax(filtered.log_alpha[:, -1], -1)
@@ -65,14 +65,14 @@ def _expect(chain: Chain, filtered: Filtered, nodes: Tensor, values: Tensor | No
 
 
 def _weigh_means(filtered: Filtered, mean: Tensor, t: int) -> tuple[Tensor, Tensor, Tensor]:
-    """P and P (F - reference) [N, K], and the reference [N, 1]: the mean of the likeliest state."""
+    """P and P (F - pivot) [N, K], and the pivot [N, 1]: the mean of the likeliest state."""
     p = filtered.weights[:, t]
-    reference = mean.gather(-1, p.argmax(-1, keepdim=True))
-    return p, p * (mean - reference).to(p.dtype), reference
+    pivot = mean.gather(-1, p.argmax(-1, keepdim=True))
+    return p, p * (mean - pivot).to(p.dtype), pivot
 
 
-def _moves_or_zero(values: Tensor | None, t: int, chain: Tensor, state: Tensor) -> Tensor | float:
-    return 0.0 if values is None else moves_into(values, t, chain, state)
+def _values_into(values: Tensor | None, t: int, state: Tensor, item: Tensor) -> Tensor | float:
+    return 0.0 if values is None else edges_into(values, t, state, item)
 
 
 def expect_adjoint(
@@ -123,8 +123,8 @@ class _ExpectAdjoint:
 
     def _step_back(self, t: int, grad: Tensor, mass: Tensor) -> tuple[Tensor, Tensor]:
         mean, dtype = self.expected.mean, grad.dtype
-        p, p_mean, reference = _weigh_means(self.filtered, mean[:, t - 1], t - 1)
-        relative = torch.where(self.active[:, t], mean[:, t] - self.nodes[:, t] - reference, 0.0)
+        p, p_mean, pivot = _weigh_means(self.filtered, mean[:, t - 1], t - 1)
+        relative = torch.where(self.active[:, t], mean[:, t] - self.nodes[:, t] - pivot, 0.0)
         unshifted = (relative - self.edges.shift_at(t - 1)).to(dtype)
         inverse = torch.where(self.active[:, t], inverse_of(self.filtered.arrival[:, t]), 0.0)
         m, u = mass * inverse, (grad - mass * unshifted) * inverse
@@ -141,7 +141,7 @@ class _ExpectAdjoint:
         self.grad_values.add(t - 1, weight * products)
         pulled, carried = p * eu + p_mean * em, p * em
         if self.doubtful.any:
-            self._leave_carefully(t, grad, mass, relative, reference, pulled, carried)
+            self._leave_carefully(t, grad, mass, relative, pivot, pulled, carried)
         return pulled, carried
 
     def _leave_carefully(
@@ -150,14 +150,14 @@ class _ExpectAdjoint:
         grad: Tensor,
         mass: Tensor,
         relative: Tensor,
-        reference: Tensor,
+        pivot: Tensor,
         pulled: Tensor,
         carried: Tensor,
     ) -> None:
         """Add the share of doubtful columns to `pulled` and `carried`, in place."""
         n, j, w = self.doubtful.at(t)
-        given = self.expected.mean[n, t - 1] - reference[n] - relative[n, j].unsqueeze(-1)
-        given = given + _moves_or_zero(self.edges.values, t - 1, n, j)
+        given = self.expected.mean[n, t - 1] - pivot[n] - relative[n, j].unsqueeze(-1)
+        given = given + _values_into(self.edges.values, t - 1, j, n)
         share = w * mass[n, j].unsqueeze(-1)
         columns = w * grad[n, j].unsqueeze(-1) + share * given
         columns, share = columns.to(pulled.dtype), share.to(carried.dtype)

@@ -10,10 +10,11 @@ from structdist.ops.chain import (
     Filtered,
     FilterGrads,
     edges_at,
+    edges_into,
     full_precision,
     in_chain,
+    without_padding,
 )
-from structdist.ops.reference import without_padding
 from structdist.ops.rescaled.edges import (
     TRUST,
     Doubtful,
@@ -21,7 +22,6 @@ from structdist.ops.rescaled.edges import (
     Edges,
     at_last_step,
     inverse_of,
-    moves_into,
     times,
     weights_of,
 )
@@ -84,27 +84,36 @@ def _needs_care(chain: Chain, filtered: Filtered) -> bool:
 
 
 def _redo_doubtful(log_q: Tensor, q: Tensor, before: Tensor, transitions: Tensor, t: int) -> Tensor:
-    chain, state = (q < TRUST[q.dtype]).nonzero(as_tuple=True)
-    logits = before[chain] + moves_into(transitions, t - 1, chain, state)
-    return log_q.index_put((chain, state), torch.logsumexp(logits, -1))
+    item, state = (q < TRUST[q.dtype]).nonzero(as_tuple=True)
+    logits = before[item] + edges_into(transitions, t - 1, state, item)
+    return log_q.index_put((item, state), torch.logsumexp(logits, -1))
 
 
 def filter_adjoint(
-    chain: Chain, filtered: Filtered, upstream: Tensor | None, grad_log_z: Tensor | None
+    chain: Chain,
+    filtered: Filtered,
+    upstream: Tensor | None,
+    grad_log_z: Tensor | None,
+    with_edges: bool = True,
 ) -> FilterGrads:
     """Gradients from that of log_alpha [N, T, K] and that of log_z [N], either of them None."""
     chain = without_padding(chain)
+    grad_edges = EdgeGrads(chain.transitions) if with_edges else None
     with full_precision(chain.emissions.device):
-        return _filter_adjoint(chain, filtered, upstream, grad_log_z)
+        return _filter_adjoint(chain, filtered, upstream, grad_log_z, grad_edges)
 
 
 def _filter_adjoint(
-    chain: Chain, filtered: Filtered, upstream: Tensor | None, grad_log_z: Tensor | None
+    chain: Chain,
+    filtered: Filtered,
+    upstream: Tensor | None,
+    grad_log_z: Tensor | None,
+    grad_edges: EdgeGrads | None,
 ) -> FilterGrads:
     emissions, transitions, lengths = chain
     num_steps, dtype = emissions.shape[1], emissions.dtype
     active = in_chain(lengths, num_steps).unsqueeze(-1)
-    edges, grad_edges = Edges(transitions), EdgeGrads(transitions)
+    edges = Edges(transitions)
     doubtful = Doubtful(chain, filtered)
     grad = _zero_or(upstream, emissions)
     if grad_log_z is not None:
@@ -116,14 +125,16 @@ def _filter_adjoint(
         scaled = torch.where(active[:, t], grads[t] * inverse_of(filtered.arrival[:, t]), 0.0)
         weight = edges_at(edges.weight, t - 1)
         pulled = p * times(scaled, weight.transpose(-1, -2))
-        grad_edges.add(t - 1, weight * grad_edges.outer(p, scaled))
+        if grad_edges:
+            grad_edges.add(t - 1, weight * grad_edges.outer(p, scaled))
         if doubtful.any:
             n, j, w = doubtful.at(t)
             columns = (w * grads[t][n, j].unsqueeze(-1)).to(dtype)
             pulled.index_add_(0, n, columns)
-            grad_edges.add_columns(t - 1, n, j, columns)
+            if grad_edges:
+                grad_edges.add_columns(t - 1, n, j, columns)
         grads[t - 1] = grads[t - 1] + pulled
-    return FilterGrads(torch.stack(grads, 1), grad_edges.total)
+    return FilterGrads(torch.stack(grads, 1), grad_edges.total if grad_edges else None)
 
 
 def _zero_or(x: Tensor | None, like: Tensor) -> Tensor:
