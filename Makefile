@@ -1,6 +1,7 @@
 # make setup     create .venv and install everything the project needs
 # make test      lint, types and tests (sets up if needed)
 # make test-all  the same with the slow tests
+# make lint      lint and types alone
 # make clean     remove everything that was made
 
 PYTHON ?= python3
@@ -30,3 +31,5 @@ test-all: lint
 
 clean:
 	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -f structdist/ops/_native*.so
+	find structdist models benchmarks tests -name __pycache__ -prune -exec rm -rf {} +

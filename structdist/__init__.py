@@ -1,6 +1,7 @@
 """Structured distributions for PyTorch, with exact inference and samples that carry gradients."""
 
-from structdist.linear_chain import LinearChainCRF, TopK
+from structdist.events import TopK
+from structdist.linear_chain import LinearChainCRF
 from structdist.nn import LinearChain
 
 __all__ = ["LinearChain", "LinearChainCRF", "TopK", "__version__"]

@@ -71,12 +71,15 @@ class TorchStructLinearChainCRF(torch_struct.LinearChainCRF):
 
     @property
     def count(self) -> Tensor:
-        """`[B]`: the number of allowed paths, exact as far as the dtype goes."""
-        forbidden = self._crf.transitions.detach() == -torch.inf
-        edges = torch.zeros_like(forbidden, dtype=torch.float64).masked_fill(forbidden, -torch.inf)
-        nodes = edges.new_zeros(self._crf.emissions.shape)
-        allowed = LinearChainCRF(nodes, edges, self._crf.lengths, validate_args=False)
-        return allowed.log_partition.exp().round().to(self._crf.emissions.dtype)
+        """`[B]`: the number of allowed paths, counted in float64."""
+        _, transitions, lengths = self._crf._chain()
+        allowed = (transitions > -torch.inf).double()
+        paths = allowed.new_ones(len(lengths), 1, allowed.shape[-1])
+        for t in range(allowed.shape[1]):
+            goes_on = (t + 1 < lengths)[:, None, None]
+            paths = torch.where(goes_on, paths @ allowed[:, t], paths)
+        counts = torch.where(lengths > 0, paths.sum((-1, -2)), 1.0)
+        return counts.to(self._crf.emissions.dtype)
 
     @property
     def argmax(self) -> Tensor:

@@ -44,7 +44,7 @@ def kl(p: LinearChainCRF, q: LinearChainCRF) -> Tensor:
 def renyi_entropy(p: LinearChainCRF, order: float) -> Tensor:
     """[*B]: log of the sum of p(z)^order over all paths, divided by 1 - order, and its limits."""
     order = float(order)
-    if not order >= 0:
+    if not order >= 0:  # NaN included
         raise ValueError(f"order must not be negative, got {order}")
     if order == 1:
         return p.entropy()
@@ -61,6 +61,8 @@ def renyi_entropy(p: LinearChainCRF, order: float) -> Tensor:
 
 
 def _over_one_batch(p: LinearChainCRF, q: LinearChainCRF) -> tuple[LinearChainCRF, LinearChainCRF]:
+    if not isinstance(q, type(p)):
+        raise ValueError(f"other must be a {type(p).__name__}, got {type(q).__name__}")
     if p.event_shape != q.event_shape:
         raise ValueError(
             f"other has event shape {tuple(q.event_shape)}, expected {tuple(p.event_shape)}"
@@ -95,7 +97,7 @@ def _escapes(p: ops.Chain, q: ops.Chain) -> Tensor:
     Every step that q forbids scores 1, every other 0: does the best path that p allows score?
     """
     forbidden = [(x == -torch.inf) for x in q[:2]]
-    if not any(bool(x.any()) for x in forbidden):
+    if not ops.transforming() and not any(bool(x.any()) for x in forbidden):
         return torch.zeros_like(p.lengths, dtype=torch.bool)
     nodes, edges, lengths = _allowed(p)
     edges, forbidden_edges = ops.same_form(edges, forbidden[1].to(edges.dtype))

@@ -6,14 +6,22 @@ Both are zero beyond the length of their chain.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 from torch.distributions import constraints
 from torch.nn.functional import one_hot
 
 from structdist.ops import enumerate_paths, in_chain
+from structdist.potentials import require_tensor
 
 MAX_ENUMERATED = 10_000_000
+
+
+class TopK(NamedTuple):
+    paths: Tensor  # [k, *B, T], best first
+    log_probs: Tensor  # [k, *B], -inf where a chain has fewer than k paths
 
 
 class OneHotPaths(constraints.Constraint):
@@ -50,8 +58,7 @@ def events_of(paths: Tensor, num_states: int, active: Tensor, dtype: torch.dtype
 
 def paths_of(value: Tensor, event_shape: torch.Size) -> Tensor:
     """Paths [..., T] from events [..., T, K] (floating point or bool) or integer paths."""
-    if not isinstance(value, Tensor):
-        raise ValueError(f"value must be a tensor, got {type(value).__name__}")
+    require_tensor("value", value)
     is_event = _is_event(value)
     wanted = event_shape if is_event else event_shape[:1]
     if value.shape[max(value.dim() - len(wanted), 0) :] != wanted:
@@ -88,5 +95,5 @@ def enumerate_events(length: int, event_shape: torch.Size, like: Tensor) -> Tens
     paths = torch.zeros(num_states**length, num_steps, dtype=torch.long, device=like.device)
     if length > 0:
         paths[:, :length] = enumerate_paths(length, num_states, like.device)
-    active = torch.arange(num_steps, device=like.device) < length
+    active = in_chain(torch.tensor(length, device=like.device), num_steps)
     return events_of(paths, num_states, active, like.dtype)

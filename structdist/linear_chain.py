@@ -6,7 +6,7 @@ This file holds shapes, validation and caching. The dynamic programs are in `str
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -15,6 +15,7 @@ from torch.distributions import Distribution, constraints, register_kl
 from structdist import divergences, ops, perturb_map
 from structdist.events import (
     OneHotPaths,
+    TopK,
     enumerate_events,
     events_of,
     paths_of,
@@ -22,20 +23,16 @@ from structdist.events import (
 )
 from structdist.potentials import (
     Potentials,
-    flatten_edges,
+    flatten_edge_values,
+    flatten_node_values,
     make_potentials,
     require_allowed_values,
-    require_edge_shape,
+    require_tensor,
 )
 from structdist.relaxation import gumbel_noise, require_temperature, straight_through
 
 if TYPE_CHECKING:
     import torch_struct
-
-
-class TopK(NamedTuple):
-    paths: Tensor  # [k, *B, T], best first
-    log_probs: Tensor  # [k, *B], -inf where a chain has fewer than k paths
 
 
 class LinearChainCRF(Distribution):
@@ -116,7 +113,7 @@ class LinearChainCRF(Distribution):
 
         return to_torch_struct(self)
 
-    # Parameters, broadcast to the batch shape ------------------------------------------------
+    # Parameters, broadcast to the batch shape (transitions: as far as they differ) -----------
 
     @property
     def emissions(self) -> Tensor:
@@ -240,22 +237,13 @@ class LinearChainCRF(Distribution):
         Values beyond a chain's length do not matter. No gradient flows to the value.
         """
         paths = paths_of(value, self.event_shape)
-        shape = self._broadcast_batch("value", paths.shape[:-1])
+        shape = self._potentials.broadcast_batch("value", paths.shape[:-1])
         if self._validating:
             require_valid(value, self.event_shape[1], self._potentials.active)
         paths = paths.expand(*shape, -1).reshape(-1, self.batch_shape.numel(), paths.shape[-1])
         chain = self._chain()
         log_probs = ops.path_scores(chain, paths) - ops.log_partition(chain, self._filter())
         return log_probs.to(self.emissions.dtype).view(shape)
-
-    def _broadcast_batch(self, name: str, shape: torch.Size) -> torch.Size:
-        try:
-            return torch.broadcast_shapes(shape, self.batch_shape)
-        except RuntimeError:
-            raise ValueError(
-                f"{name} has sample and batch shape {tuple(shape)}, which does not broadcast with "
-                f"the batch shape {tuple(self.batch_shape)}"
-            ) from None
 
     def entropy(self) -> Tensor:
         """`[*B]`: in nats, by the entropy semiring. O(T K^2)."""
@@ -275,22 +263,14 @@ class LinearChainCRF(Distribution):
         """`[*B]`: E of the sum of values along the path. O(T K^2).
 
         `node_values` broadcast to `[*B, T, K]`; `edge_values` are `[K, K]`, `[*B, K, K]` or
-        `[*B, T-1, K, K]`, from i to j. What has probability 0 counts 0. Differentiable in both.
+        `[*B, T-1, K, K]`, from i to j; both finite. Differentiable in both.
         """
-        chain, dtype = self._chain(), self.emissions.dtype
         nodes = edges = None
         if node_values is not None:
-            shape = self.batch_shape + self.event_shape
-            nodes = _expand("node_values", node_values, shape).to(dtype)
-            nodes = nodes.reshape(chain.emissions.shape)
+            nodes = flatten_node_values(node_values, self._potentials, self._validating)
         if edge_values is not None:
-            batch_dims = len(self.batch_shape)
-            require_edge_shape("edge_values", edge_values, batch_dims, *self.event_shape)
-            edge_dims = 3 if edge_values.dim() == batch_dims + 3 else 2
-            shape = self.batch_shape + edge_values.shape[-edge_dims:]
-            _expand("edge_values", edge_values, shape)
-            edges = flatten_edges(edge_values.to(dtype), self.batch_shape, edge_dims)
-        return self._per_chain(ops.expectation(chain, nodes, edges, self._filter()))
+            edges = flatten_edge_values(edge_values, self._potentials, self._validating)
+        return self._per_chain(ops.expectation(self._chain(), nodes, edges, self._filter()))
 
     # Samples ---------------------------------------------------------------------------------
 
@@ -393,40 +373,28 @@ class LinearChainCRF(Distribution):
         The new `log_partition` minus this one is the log probability of what was observed.
         """
         num_states = self.event_shape[1]
+        require_tensor("observed", observed)
         if observed.is_floating_point() or observed.dtype == torch.bool:
             raise ValueError(f"observed must be integers, got {observed.dtype}")
-        observed = self._over_steps("observed", observed, self.event_shape[:1])
-        inside = observed[self._potentials.active.expand(observed.shape)]
-        if self._validating and ((inside < -1) | (inside >= num_states)).any():
+        observed = self._potentials.broadcast_steps("observed", observed, self.event_shape[:1])
+        out_of_range = (observed < -1) | (observed >= num_states)
+        if self._validating and (out_of_range & self._potentials.active).any():
             raise ValueError(f"observed must lie in -1..{num_states - 1} (-1 = unknown)")
         states = torch.arange(num_states, device=observed.device)
         return self.restrict((observed.unsqueeze(-1) == states) | (observed == -1).unsqueeze(-1))
 
     def restrict(self, allowed: Tensor) -> LinearChainCRF:
         """Within a bool mask of allowed states, `[*B, T, K]`."""
+        require_tensor("allowed", allowed)
         if allowed.dtype != torch.bool:
             raise ValueError(f"allowed must be bool, got {allowed.dtype}")
-        allowed = self._over_steps("allowed", allowed, self.event_shape)
+        allowed = self._potentials.broadcast_steps("allowed", allowed, self.event_shape)
         allowed = allowed | ~self._potentials.active.unsqueeze(-1)
         batch = self.expand(allowed.shape[:-2])._potentials
         masked = batch.with_emissions(torch.where(allowed, batch.emissions, -torch.inf))
         new = self._get_checked_instance(LinearChainCRF)
         new._adopt(masked, self._validate_args)
         return new
-
-    def _over_steps(self, name: str, x: Tensor, event_shape: torch.Size) -> Tensor:
-        """Broadcast `x` with the batch shape, after a check of its event shape."""
-        lead = max(x.dim() - len(event_shape), 0)
-        if x.shape[lead:] != event_shape:
-            raise ValueError(f"{name} must end in {tuple(event_shape)}, got {tuple(x.shape)}")
-        return x.expand(self._broadcast_batch(name, x.shape[:lead]) + event_shape)
-
-
-def _expand(name: str, x: Tensor, shape: torch.Size) -> Tensor:
-    try:
-        return x.expand(shape)
-    except RuntimeError:
-        raise ValueError(f"{name} must broadcast to {tuple(shape)}, got {tuple(x.shape)}") from None
 
 
 register_kl(LinearChainCRF, LinearChainCRF)(divergences.kl)

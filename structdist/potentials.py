@@ -50,6 +50,23 @@ class Potentials:
     def with_emissions(self, emissions: Tensor) -> Potentials:
         return replace(self, emissions=emissions)
 
+    def broadcast_batch(self, name: str, shape: torch.Size) -> torch.Size:
+        """The batch shape of these chains and of an argument together."""
+        try:
+            return torch.broadcast_shapes(shape, self.batch_shape)
+        except RuntimeError:
+            raise ValueError(
+                f"{name} has sample and batch shape {tuple(shape)}, which does not broadcast with "
+                f"the batch shape {tuple(self.batch_shape)}"
+            ) from None
+
+    def broadcast_steps(self, name: str, x: Tensor, event_shape: torch.Size) -> Tensor:
+        """An argument over the batch, after a check of its event shape."""
+        lead = max(x.dim() - len(event_shape), 0)
+        if x.shape[lead:] != event_shape:
+            raise ValueError(f"{name} must end in {tuple(event_shape)}, got {_shape(x)}")
+        return x.expand(self.broadcast_batch(name, x.shape[:lead]) + event_shape)
+
     def expand(self, batch_shape: torch.Size) -> Potentials:
         """The same chains over a larger batch; shared transitions stay shared."""
 
@@ -94,6 +111,38 @@ def flatten_edges(edges: Tensor, batch_shape: torch.Size, edge_dims: int) -> Ten
     return edges.expand(batch_shape + event_shape).reshape(batch_shape.numel(), *event_shape)
 
 
+def flatten_node_values(values: Tensor, p: Potentials, validate: bool) -> Tensor:
+    """Values that broadcast to [*B, T, K], as [N, T, K]."""
+    require_tensor("node_values", values)
+    shape = p.batch_shape + p.emissions.shape[-2:]
+    values = _expand("node_values", values, shape).to(p.emissions)
+    if validate and not (values.isfinite() | ~p.active.unsqueeze(-1)).all():
+        raise ValueError("node_values must be finite within the lengths")
+    return values.reshape(p.lengths.numel(), p.num_steps, p.num_states)
+
+
+def flatten_edge_values(values: Tensor, p: Potentials, validate: bool) -> Tensor:
+    """Values [K, K], [*B, K, K] or [*B, T-1, K, K] in a form of `Chain`."""
+    require_tensor("edge_values", values)
+    batch_dims = len(p.batch_shape)
+    require_edge_shape("edge_values", values, batch_dims, p.num_steps, p.num_states)
+    edge_dims = 3 if values.dim() == batch_dims + 3 else 2
+    _expand("edge_values", values, p.batch_shape + values.shape[-edge_dims:])
+    finite = values.isfinite()
+    if edge_dims == 3:
+        finite = finite | ~p.active[..., 1:, None, None]
+    if validate and not finite.all():
+        raise ValueError("edge_values must be finite within the lengths")
+    return flatten_edges(values.to(p.emissions), p.batch_shape, edge_dims)
+
+
+def _expand(name: str, x: Tensor, shape: torch.Size) -> Tensor:
+    try:
+        return x.expand(shape)
+    except RuntimeError:
+        raise ValueError(f"{name} must broadcast to {tuple(shape)}, got {_shape(x)}") from None
+
+
 def make_potentials(
     emissions: Tensor,
     transitions: Tensor,
@@ -105,9 +154,10 @@ def make_potentials(
 
     Half precision becomes float32: sums over paths need the digits.
     """
-    given = {"emissions": emissions, "transitions": transitions, "start": start, "end": end}
-    scores = {name: x for name, x in given.items() if x is not None}
-    _require_real_tensors(scores, emissions)
+    scores = {"emissions": emissions, "transitions": transitions}
+    scores |= {name: x for name, x in (("start", start), ("end", end)) if x is not None}
+    for name, x in scores.items():
+        require_real(name, x, like=emissions)
     _require_shapes(scores)
     dtype = _compute_dtype(*scores.values())
     emissions, transitions = emissions.to(dtype), transitions.to(dtype)
@@ -133,14 +183,18 @@ def _compute_dtype(*tensors: Tensor) -> torch.dtype:
     return dtype
 
 
-def _require_real_tensors(scores: dict[str, Tensor], emissions: Tensor) -> None:
-    for name, x in scores.items():
-        if not isinstance(x, Tensor):
-            raise ValueError(f"{name} must be a tensor, got {type(x).__name__}")
-        if not x.is_floating_point():
-            raise ValueError(f"{name} must be floating point, got {x.dtype}")
-        if x.device != emissions.device:
-            raise ValueError(f"{name} is on {x.device}, but emissions are on {emissions.device}")
+def require_tensor(name: str, x: object) -> None:
+    if not isinstance(x, Tensor):
+        raise ValueError(f"{name} must be a tensor, got {type(x).__name__}")
+
+
+def require_real(name: str, x: Tensor, like: Tensor) -> None:
+    """Raise unless `x` is a floating-point tensor on the device of another."""
+    require_tensor(name, x)
+    if not x.is_floating_point():
+        raise ValueError(f"{name} must be floating point, got {x.dtype}")
+    if x.device != like.device:
+        raise ValueError(f"{name} is on {x.device}, but emissions are on {like.device}")
 
 
 def _require_shapes(scores: dict[str, Tensor]) -> None:

@@ -3,7 +3,8 @@
 import re
 from pathlib import Path
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
 PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -16,3 +17,11 @@ def test_every_python_block_runs():
         lines_above = text.count("\n", 0, block.start(1))
         source = "\n" * lines_above + block[1]
         exec(compile(source, str(README), "exec"), namespace)
+
+
+def test_every_file_it_names_exists():
+    path = r"(?:`|\]\()((?:structdist|benchmarks|models|tests)/[\w/.]*)"
+    named = re.findall(path, README.read_text())
+    assert len(named) > 10
+    for path in named:
+        assert (ROOT / path).exists(), path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.distributions import kl_divergence
 
 from structdist import LinearChain, LinearChainCRF
 
@@ -19,6 +20,10 @@ QUANTITIES = {
     "log_partition": lambda e, a: LinearChainCRF(e, a).log_partition,
     "entropy": lambda e, a: LinearChainCRF(e, a).entropy(),
     "marginals": lambda e, a: LinearChainCRF(e, a).marginals,
+    "cross_entropy": lambda e, a: LinearChainCRF(e, a).cross_entropy(
+        LinearChainCRF(a.new_zeros(5, 3), a)
+    ),
+    "kl": lambda e, a: kl_divergence(LinearChainCRF(e, a), LinearChainCRF(e, a.new_zeros(3, 3))),
     "log_prob": lambda e, a: LinearChainCRF(e, a).log_prob(torch.tensor([0, 1, 2, 1, 0])),
 }
 
