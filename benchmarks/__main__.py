@@ -30,10 +30,12 @@ from benchmarks.options import (
     Numbers,
     Plot,
     Quick,
+    Sizes,
     Threads,
     names_among,
     parse_integers,
     parse_numbers,
+    parse_sizes,
     read_results,
     writable,
 )
@@ -51,6 +53,8 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 
+USUAL_SIZES = "100x38x20,100x38x50,16x256x64,8x512x128"
+QUICK_SIZES = "16x16x8"
 MOST_PATHS = 20_000  # that `gradients` enumerates
 CPU = torch.device("cpu")
 QUICK_LIMITS = Limits(budget=1.0, usual=5, most=15, shortest=0.05)
@@ -79,9 +83,17 @@ Operations = Annotated[Names | None, _choice(OPERATIONS, "What to measure")]
 
 @app.command()
 def samplers(
-    batch: Annotated[Integers | None, _grid("Default 100 (quick: 16).")] = None,
-    length: Annotated[Integers | None, _grid("Default 38 (quick: 16).")] = None,
-    states: Annotated[Integers | None, _grid("Default 20,50 (quick: 8).")] = None,
+    batch: Annotated[Integers | None, _grid("A grid of sizes, with the next two.")] = None,
+    length: Annotated[Integers | None, _grid("Default 38.")] = None,
+    states: Annotated[Integers | None, _grid("Default 20,50.")] = None,
+    size: Annotated[
+        Sizes | None,
+        typer.Option(
+            parser=parse_sizes,
+            metavar="BxTxK,...",
+            help=f"Sizes instead of a grid. Default {USUAL_SIZES} (quick: {QUICK_SIZES}).",
+        ),
+    ] = None,
     operation: Operations = None,
     contender: Annotated[
         Names | None, _choice([c.name for c in CONTENDERS], "Who takes part; default all")
@@ -96,15 +108,14 @@ def samplers(
     compare: Compare = None,
 ) -> None:
     """Time and memory of inference and samplers, structdist beside others."""
+    if size and (batch or length or states):
+        raise typer.BadParameter("give sizes or a grid, not both", param_hint="--size")
     session = start("samplers", device, threads, json, plot, markdown, compare)
-    sizes = [
-        Size(*values)
-        for values in product(
-            batch or ((16,) if quick else (100,)),
-            length or ((16,) if quick else (38,)),
-            states or ((8,) if quick else (20, 50)),
-        )
-    ]
+    if batch or length or states:
+        grid = product(batch or (100,), length or (38,), states or (20, 50))
+        sizes = [Size(*values) for values in grid]
+    else:
+        sizes = list(size or parse_sizes(QUICK_SIZES if quick else USUAL_SIZES))
     operations = [OPERATIONS[name] for name in operation or OPERATIONS]
     contenders = [c for c in CONTENDERS if contender is None or c.name in contender]
     arena = _arena(device, budget, quick)
@@ -168,7 +179,9 @@ def scaling(
     length: Annotated[Integers | None, _grid("Default 16,...,1024 (quick: 8,16,32).")] = None,
     states: Annotated[Integers | None, _grid("Default 4,...,128 (quick: 4,8,16).")] = None,
     operation: Operations = None,
-    base: Annotated[Integers | None, _grid("B,T,K kept fixed. Default 16,64,16.")] = None,
+    base: Annotated[
+        Integers | None, _grid("B,T,K kept fixed. Default 16,64,16 (quick: 4,16,8).")
+    ] = None,
     budget: Budget = None,
     device: Device = CPU,
     threads: Threads = 2,
@@ -178,7 +191,10 @@ def scaling(
     markdown: Markdown = None,
     compare: Compare = None,
 ) -> None:
-    """How time and memory grow with T, K and B, with fitted exponents."""
+    """How time and memory grow with T, K and B, with fitted exponents.
+
+    Without --operation: log-z and gumbel-ffbs.
+    """
     if base is not None and len(base) != 3:
         raise typer.BadParameter("three numbers are needed: B,T,K", param_hint="--base")
     session = start("scaling", device, threads, json, plot, markdown, compare)

@@ -9,7 +9,9 @@ FEWEST_EXPECTED = 5.0  # cells that expect less are pooled into one
 
 
 def goodness_of_fit(counts: Tensor, probabilities: Tensor) -> float:
-    """p-value of counts [C] under probabilities [C]."""
+    """p-value of counts [C] under probabilities [C]; 0 if something impossible was counted."""
+    if counts[probabilities == 0].any():
+        return 0.0
     expected = probabilities.double() * counts.sum()
     observed, expected = _pool(counts.double(), expected)
     return _p_value(((observed - expected) ** 2 / expected).sum(), len(expected) - 1)
@@ -34,6 +36,8 @@ def _pool(observed: Tensor, expected: Tensor) -> tuple[Tensor, Tensor]:
     rare = expected < FEWEST_EXPECTED
     if not rare.any():
         return observed, expected
+    if expected[rare].sum() < FEWEST_EXPECTED:  # too little even pooled: left out
+        return observed[~rare], expected[~rare]
     pooled = [torch.cat([x[~rare], x[rare].sum()[None]]) for x in (observed, expected)]
     return pooled[0], pooled[1]
 

@@ -10,6 +10,7 @@ from typing import Annotated
 import torch
 import typer
 
+from benchmarks.problem import Size
 from benchmarks.results import Results, ResultsError, load
 
 
@@ -36,6 +37,20 @@ def parse_integers(text: str) -> Integers:
     if min(values) < 1:
         raise typer.BadParameter(f"{text!r}: every value must be 1 or more")
     return values
+
+
+class Sizes(tuple[Size, ...]):
+    """Sizes BxTxK, separated by commas."""
+
+
+def parse_sizes(text: str) -> Sizes:
+    sizes = []
+    for part in text.split(","):
+        numbers = part.split("x")
+        if len(numbers) != 3:
+            raise typer.BadParameter(f"{part!r} is not a size BxTxK like 100x38x20")
+        sizes.append(Size(*parse_integers(",".join(numbers))))
+    return Sizes(sizes)
 
 
 def parse_numbers(text: str) -> Numbers:

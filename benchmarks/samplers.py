@@ -46,6 +46,9 @@ class Row:
     forward_backward_bytes: int | None = None
     forward_speedup: float | None = None  # its time over structdist's
     forward_backward_speedup: float | None = None
+    over_floor: float | None = (
+        None  # its time over the floor's, forward+backward where there is one
+    )
 
 
 class Arena:
@@ -135,10 +138,12 @@ def run(
     rows: list[Row] = []
     for size in sizes:
         progress(f"{FLOOR}, {size}")
-        rows.append(measure_floor(size, arena))
+        floor = measure_floor(size, arena)
+        rows.append(floor)
         for operation in operations:
             progress(f"{operation.name}, {size}")
-            rows += compare_contenders(operation, size, arena, contenders)
+            compared = compare_contenders(operation, size, arena, contenders)
+            rows += [replace(row, over_floor=_over_floor(row, floor)) for row in compared]
     return [asdict(row) for row in rows]
 
 
@@ -190,6 +195,16 @@ def _with_speedup(row: Row, champion: Row) -> Row:
         forward_speedup=over(row.forward, champion.forward),
         forward_backward_speedup=over(row.forward_backward, champion.forward_backward),
     )
+
+
+def _over_floor(row: Row, floor: Row) -> float | None:
+    for theirs, bare in (
+        (row.forward_backward, floor.forward_backward),
+        (row.forward, floor.forward),
+    ):
+        if theirs and bare:
+            return theirs.median / bare.median
+    return None
 
 
 def measure_floor(size: Size, arena: Arena) -> Row:

@@ -45,6 +45,7 @@ def _sampler_table(size: str, rows: list[Record]) -> Table:
         "f+b peak MB",
         "speed-up",
         "f+b speed-up",
+        "over floor",
     ]
     lines = [
         [
@@ -57,6 +58,7 @@ def _sampler_table(size: str, rows: list[Record]) -> Table:
             megabytes(row["forward_backward_bytes"]),
             ratio(row["forward_speedup"]),
             ratio(row["forward_backward_speedup"]),
+            ratio(row["over_floor"]),
         ]
         for row in rows
     ]
