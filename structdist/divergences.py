@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from structdist import ops
+from structdist.relaxation import require_number
 
 if TYPE_CHECKING:
     from structdist.linear_chain import LinearChainCRF
@@ -43,21 +44,25 @@ def kl(p: LinearChainCRF, q: LinearChainCRF) -> Tensor:
 
 def renyi_entropy(p: LinearChainCRF, order: float) -> Tensor:
     """[*B]: log of the sum of p(z)^order over all paths, divided by 1 - order, and its limits."""
-    order = float(order)
+    order = require_number("order", order)
     if not order >= 0:  # NaN included
         raise ValueError(f"order must not be negative, got {order}")
     if order == 1:
         return p.entropy()
-    chain = p._chain()
-    log_z = ops.log_partition(chain, p._filter())
+    chain, filtered = p._chain(), p._filter()
     if math.isinf(order):
+        log_z = ops.log_partition(chain, filtered)
         return p._per_chain(log_z - ops.path_scores(chain, ops.viterbi(chain).path[None])[0])
     if order == 0:
         allowed = _allowed(chain)
         return p._per_chain(ops.log_partition(allowed, ops.filter(allowed)))
-    tempered = ops.Chain(chain.emissions * order, chain.transitions * order, chain.lengths)
-    log_power_sum = ops.log_partition(tempered, ops.filter(tempered)) - order * log_z
-    return p._per_chain(log_power_sum / (1 - order))
+    # Float64, since near order 1 a small difference is divided by a small number.
+    scores, lengths = [x.double() for x in chain[:2]], chain.lengths
+    log_sums = []
+    for power in (1.0, order):
+        tempered = ops.Chain(scores[0] * power, scores[1] * power, lengths)
+        log_sums.append(ops.log_partition(tempered, ops.filter(tempered)))
+    return p._per_chain((log_sums[1] - order * log_sums[0]) / (1 - order))
 
 
 def _over_one_batch(p: LinearChainCRF, q: LinearChainCRF) -> tuple[LinearChainCRF, LinearChainCRF]:

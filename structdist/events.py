@@ -6,6 +6,7 @@ Both are zero beyond the length of their chain.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -14,7 +15,7 @@ from torch.distributions import constraints
 from torch.nn.functional import one_hot
 
 from structdist.ops import enumerate_paths, in_chain
-from structdist.potentials import require_tensor
+from structdist.potentials import Potentials, require_tensor
 
 MAX_ENUMERATED = 10_000_000
 
@@ -59,6 +60,8 @@ def events_of(paths: Tensor, num_states: int, active: Tensor, dtype: torch.dtype
 def paths_of(value: Tensor, event_shape: torch.Size) -> Tensor:
     """Paths [..., T] from events [..., T, K] (floating point or bool) or integer paths."""
     require_tensor("value", value)
+    if value.is_complex():
+        raise ValueError(f"value must not be complex, got {value.dtype}")
     is_event = _is_event(value)
     wanted = event_shape if is_event else event_shape[:1]
     if value.shape[max(value.dim() - len(wanted), 0) :] != wanted:
@@ -85,6 +88,29 @@ def require_valid(value: Tensor, num_states: int, active: Tensor) -> None:
         wanted = f"states in 0..{num_states - 1}"
     if not (valid | ~active).all():
         raise ValueError(f"value must hold {wanted} within the lengths")
+
+
+def allowed_by(observed: Tensor, p: Potentials, validate: bool) -> Tensor:
+    """Bool [*B, T, K]: the states that partial labels [*B, T] leave, -1 being unknown."""
+    require_tensor("observed", observed)
+    if observed.is_floating_point() or observed.is_complex() or observed.dtype == torch.bool:
+        raise ValueError(f"observed must be integers, got {observed.dtype}")
+    observed = p.broadcast_steps("observed", observed, torch.Size([p.num_steps]))
+    out_of_range = (observed < -1) | (observed >= p.num_states)
+    if validate and (out_of_range & p.active).any():
+        raise ValueError(f"observed must lie in -1..{p.num_states - 1} (-1 = unknown)")
+    states = torch.arange(p.num_states, device=observed.device)
+    return (observed.unsqueeze(-1) == states) | (observed == -1).unsqueeze(-1)
+
+
+def require_sample_shape(sample_shape: Sequence[int]) -> torch.Size:
+    try:
+        shape = torch.Size(sample_shape)
+    except TypeError:
+        raise ValueError(f"sample_shape must be a tuple of sizes, got {sample_shape!r}") from None
+    if any(size < 0 for size in shape):
+        raise ValueError(f"sample_shape must not hold negative sizes, got {tuple(shape)}")
+    return shape
 
 
 def enumerate_events(length: int, event_shape: torch.Size, like: Tensor) -> Tensor:

@@ -16,9 +16,11 @@ from structdist import divergences, ops, perturb_map
 from structdist.events import (
     OneHotPaths,
     TopK,
+    allowed_by,
     enumerate_events,
     events_of,
     paths_of,
+    require_sample_shape,
     require_valid,
 )
 from structdist.potentials import (
@@ -27,9 +29,15 @@ from structdist.potentials import (
     flatten_node_values,
     make_potentials,
     require_allowed_values,
+    require_real,
     require_tensor,
 )
-from structdist.relaxation import gumbel_noise, require_temperature, straight_through
+from structdist.relaxation import (
+    gumbel_noise,
+    require_temperature,
+    straight_through,
+    uniform_noise,
+)
 
 if TYPE_CHECKING:
     import torch_struct
@@ -40,8 +48,8 @@ class LinearChainCRF(Distribution):
 
     Args:
         emissions: `[*B, T, K]`, the score of each state at each step.
-        transitions: `[K, K]`, `[*B, K, K]` or `[*B, T-1, K, K]`; entry `[..., i, j]` scores moving
-            from `i` to `j`. With one dimension more than `emissions` they vary with time.
+        transitions: `[K, K]`, `[*B, K, K]` or, varying with time, `[*B, T-1, K, K]`; entry
+            `[..., i, j]` scores moving from `i` to `j`.
         lengths: `[*B]`, integers in `0..T` (default `T`). What stands beyond never matters.
         start, end: `[K]` or `[*B, K]`, scores of the first and the last state.
 
@@ -50,10 +58,8 @@ class LinearChainCRF(Distribution):
     """
 
     arg_constraints = {
-        "emissions": constraints.dependent(is_discrete=False, event_dim=2),
-        "transitions": constraints.dependent(is_discrete=False, event_dim=2),
-        "start": constraints.dependent(is_discrete=False, event_dim=1),
-        "end": constraints.dependent(is_discrete=False, event_dim=1),
+        name: constraints.dependent(is_discrete=False, event_dim=dims)
+        for name, dims in (("emissions", 2), ("transitions", 2), ("start", 1), ("end", 1))
     }
     has_rsample = True
     has_enumerate_support = True
@@ -75,6 +81,7 @@ class LinearChainCRF(Distribution):
     def _adopt(self, potentials: Potentials, validate_args: bool | None) -> None:
         self._potentials = potentials
         self._filtered: ops.Filtered | None = None
+        self._versions: tuple[int, ...] = ()
         event_shape = potentials.emissions.shape[-2:]
         super().__init__(potentials.batch_shape, event_shape, validate_args=validate_args)
 
@@ -98,6 +105,9 @@ class LinearChainCRF(Distribution):
         `initial` `[K]`, `transition` `[K, K]` (from, to), `observation` `[*B, T, K]`: of what was
         observed at each step, given each state. Then `log_partition` is the log evidence.
         """
+        require_real("observation", observation, like=observation)
+        require_real("transition", transition, like=observation)
+        require_real("initial", initial, like=observation)
         return cls(observation, transition, lengths, start=initial, validate_args=validate_args)
 
     @classmethod
@@ -147,10 +157,8 @@ class LinearChainCRF(Distribution):
         return new
 
     def __repr__(self) -> str:
-        num_steps, num_states = self.event_shape
-        return (
-            f"LinearChainCRF(batch_shape={tuple(self.batch_shape)}, T={num_steps}, K={num_states})"
-        )
+        batch_shape, (num_steps, num_states) = tuple(self.batch_shape), self.event_shape
+        return f"LinearChainCRF(batch_shape={batch_shape}, T={num_steps}, K={num_states})"
 
     # Inference -------------------------------------------------------------------------------
 
@@ -158,15 +166,19 @@ class LinearChainCRF(Distribution):
         return self._potentials.flatten()
 
     def _filter(self) -> ops.Filtered | None:
-        """The forward pass: run once, then shared. Holds numbers only, never a graph."""
+        """The forward pass: run once, then shared, until a parameter is changed in place.
+
+        Holds numbers only, never a graph.
+        """
         if ops.transforming():
             return None
-        known = self._filtered
-        if known is None or (known.log_z.is_inference() and not torch.is_inference_mode_enabled()):
+        known, versions = self._filtered, self._potentials.versions()
+        leaving = known and known.log_z.is_inference() and not torch.is_inference_mode_enabled()
+        if known is None or leaving or versions != self._versions:
             known = ops.filter(self._chain())
             assert known is not None
             self._require_possible(known.log_z)
-            self._filtered = known
+            self._filtered, self._versions = known, versions
         return known
 
     def _require_possible(self, log_weight: Tensor) -> None:
@@ -240,7 +252,9 @@ class LinearChainCRF(Distribution):
         shape = self._potentials.broadcast_batch("value", paths.shape[:-1])
         if self._validating:
             require_valid(value, self.event_shape[1], self._potentials.active)
-        paths = paths.expand(*shape, -1).reshape(-1, self.batch_shape.numel(), paths.shape[-1])
+        samples = shape[: len(shape) - len(self.batch_shape)]
+        paths = paths.expand(*shape, -1)
+        paths = paths.reshape(samples.numel(), self.batch_shape.numel(), paths.shape[-1])
         chain = self._chain()
         log_probs = ops.path_scores(chain, paths) - ops.log_partition(chain, self._filter())
         return log_probs.to(self.emissions.dtype).view(shape)
@@ -285,13 +299,11 @@ class LinearChainCRF(Distribution):
 
         O(T K^2) once and O(T K) a sample.
         """
-        sample_shape = torch.Size(sample_shape)
+        sample_shape = require_sample_shape(sample_shape)
         with torch.no_grad():
             chain, filtered = self._chain(), self._filter()
             size = (sample_shape.numel(), *chain.emissions.shape[:2])
-            uniform = torch.rand(
-                size, dtype=torch.float64, device=self.emissions.device, generator=generator
-            )
+            uniform = uniform_noise(size, self.emissions.device, generator)
             paths = ops.sample_paths(chain, uniform, filtered)
         return paths.view(sample_shape + self.batch_shape + self.event_shape[:1])
 
@@ -316,7 +328,7 @@ class LinearChainCRF(Distribution):
         is the relaxation's. O(T K^2) once and O(T K) a sample, both passes.
         """
         temperature = require_temperature(temperature)
-        sample_shape = torch.Size(sample_shape)
+        sample_shape = require_sample_shape(sample_shape)
         chain = self._chain()
         size = (sample_shape.numel(), *chain.emissions.shape)
         gumbel = gumbel_noise(size, chain.emissions, generator)
@@ -338,7 +350,7 @@ class LinearChainCRF(Distribution):
         O(S B T K^2)) or to every node (`perturb="nodes"`, O(S B T K)).
         """
         temperature = require_temperature(temperature)
-        sample_shape = torch.Size(sample_shape)
+        sample_shape = require_sample_shape(sample_shape)
         if self._validating:
             self._filter()  # raises where there is no path to find
         draw = perturb_map.perturb_and_map(
@@ -372,16 +384,7 @@ class LinearChainCRF(Distribution):
 
         The new `log_partition` minus this one is the log probability of what was observed.
         """
-        num_states = self.event_shape[1]
-        require_tensor("observed", observed)
-        if observed.is_floating_point() or observed.dtype == torch.bool:
-            raise ValueError(f"observed must be integers, got {observed.dtype}")
-        observed = self._potentials.broadcast_steps("observed", observed, self.event_shape[:1])
-        out_of_range = (observed < -1) | (observed >= num_states)
-        if self._validating and (out_of_range & self._potentials.active).any():
-            raise ValueError(f"observed must lie in -1..{num_states - 1} (-1 = unknown)")
-        states = torch.arange(num_states, device=observed.device)
-        return self.restrict((observed.unsqueeze(-1) == states) | (observed == -1).unsqueeze(-1))
+        return self.restrict(allowed_by(observed, self._potentials, self._validating))
 
     def restrict(self, allowed: Tensor) -> LinearChainCRF:
         """Within a bool mask of allowed states, `[*B, T, K]`."""

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from structdist.linear_chain import LinearChainCRF
+from structdist.potentials import require_tensor
 
 
 class LinearChain(nn.Module):
@@ -22,6 +23,10 @@ class LinearChain(nn.Module):
     same for the first and the last state.
     """
 
+    allowed: Tensor | None
+    allowed_start: Tensor | None
+    allowed_end: Tensor | None
+
     def __init__(
         self,
         num_states: int,
@@ -34,8 +39,8 @@ class LinearChain(nn.Module):
         init_std: float = 0.1,
     ) -> None:
         super().__init__()
-        if num_states < 1:
-            raise ValueError(f"num_states must be at least 1, got {num_states}")
+        if not isinstance(num_states, int) or num_states < 1:
+            raise ValueError(f"num_states must be an integer from 1 up, got {num_states!r}")
         self.num_states = num_states
         self.init_std = init_std
         self.transitions = nn.Parameter(torch.empty(num_states, num_states))
@@ -46,12 +51,9 @@ class LinearChain(nn.Module):
         self._keep_mask("allowed_end", allowed_end, (num_states,))
         self.reset_parameters()
 
-    allowed: Tensor | None
-    allowed_start: Tensor | None
-    allowed_end: Tensor | None
-
     def _keep_mask(self, name: str, mask: Tensor | None, shape: tuple[int, ...]) -> None:
         if mask is not None:
+            require_tensor(name, mask)
             if mask.dtype != torch.bool or mask.shape != shape:
                 raise ValueError(
                     f"{name} must be bool {shape}, got {mask.dtype} {tuple(mask.shape)}"
@@ -65,9 +67,10 @@ class LinearChain(nn.Module):
 
     def forward(self, emissions: Tensor, lengths: Tensor | None = None) -> LinearChainCRF:
         """The distribution over paths for emissions `[*B, T, K]` and lengths `[*B]`."""
-        if emissions.shape[-1] != self.num_states:
+        require_tensor("emissions", emissions)
+        if emissions.dim() < 2 or emissions.shape[-1] != self.num_states:
             raise ValueError(
-                f"emissions must end in {self.num_states} states, got {tuple(emissions.shape)}"
+                f"emissions must be [*B, T, {self.num_states}], got {tuple(emissions.shape)}"
             )
         transitions = _forbid(self.transitions, self.allowed)
         start, end = _forbid(self.start, self.allowed_start), _forbid(self.end, self.allowed_end)

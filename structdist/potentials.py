@@ -5,8 +5,9 @@ Index convention, everywhere in this package: `transitions[..., i, j]` scores mo
 
     sum_t emissions[t, z_t] + sum_t transitions[z_t, z_{t+1}] + start[z_1] + end[z_n].
 
-The number of dimensions tells the forms of `transitions` apart: one more than `emissions` means
-that they vary with time, `[*B, T-1, K, K]`; as many or fewer, that they do not, `[*B, K, K]`.
+The number of dimensions tells the forms of `transitions` apart: with those of the batch (of
+emissions, lengths, start and end) and three more they vary with time, `[*B, T-1, K, K]`; with fewer
+they do not, `[*B, K, K]`.
 """
 
 from __future__ import annotations
@@ -46,6 +47,11 @@ class Potentials:
     def active(self) -> Tensor:
         """Which steps belong to their chain: bool [*B, T]."""
         return in_chain(self.lengths, self.num_steps)
+
+    def versions(self) -> tuple[int, ...]:
+        """Changes with every change in place (inference tensors do not tell)."""
+        scores = (self.emissions, self.transitions, self.start, self.end)
+        return tuple(x._version for x in scores if x is not None and not x.is_inference())
 
     def with_emissions(self, emissions: Tensor) -> Potentials:
         return replace(self, emissions=emissions)
@@ -112,28 +118,37 @@ def flatten_edges(edges: Tensor, batch_shape: torch.Size, edge_dims: int) -> Ten
 
 
 def flatten_node_values(values: Tensor, p: Potentials, validate: bool) -> Tensor:
-    """Values that broadcast to [*B, T, K], as [N, T, K]."""
-    require_tensor("node_values", values)
+    """Values that broadcast to [*B, T, K], as [N, T, K]; 0 where the emissions forbid."""
+    _require_no_complex("node_values", values)
     shape = p.batch_shape + p.emissions.shape[-2:]
     values = _expand("node_values", values, shape).to(p.emissions)
+    values = torch.where(p.emissions == -torch.inf, 0.0, values)
     if validate and not (values.isfinite() | ~p.active.unsqueeze(-1)).all():
         raise ValueError("node_values must be finite within the lengths")
     return values.reshape(p.lengths.numel(), p.num_steps, p.num_states)
 
 
 def flatten_edge_values(values: Tensor, p: Potentials, validate: bool) -> Tensor:
-    """Values [K, K], [*B, K, K] or [*B, T-1, K, K] in a form of `Chain`."""
-    require_tensor("edge_values", values)
+    """Values [K, K], [*B, K, K] or [*B, T-1, K, K] in a form of `Chain`; 0 on forbidden edges."""
+    _require_no_complex("edge_values", values)
     batch_dims = len(p.batch_shape)
     require_edge_shape("edge_values", values, batch_dims, p.num_steps, p.num_states)
     edge_dims = 3 if values.dim() == batch_dims + 3 else 2
     _expand("edge_values", values, p.batch_shape + values.shape[-edge_dims:])
+    if values.dim() == p.transitions.dim():
+        values = torch.where(p.transitions == -torch.inf, 0.0, values)
     finite = values.isfinite()
     if edge_dims == 3:
         finite = finite | ~p.active[..., 1:, None, None]
     if validate and not finite.all():
         raise ValueError("edge_values must be finite within the lengths")
     return flatten_edges(values.to(p.emissions), p.batch_shape, edge_dims)
+
+
+def _require_no_complex(name: str, x: Tensor) -> None:
+    require_tensor(name, x)
+    if x.is_complex():
+        raise ValueError(f"{name} must be real, got {x.dtype}")
 
 
 def _expand(name: str, x: Tensor, shape: torch.Size) -> Tensor:
@@ -158,13 +173,19 @@ def make_potentials(
     scores |= {name: x for name, x in (("start", start), ("end", end)) if x is not None}
     for name, x in scores.items():
         require_real(name, x, like=emissions)
-    _require_shapes(scores)
+    if emissions.dim() < 2 or 0 in emissions.shape[-2:]:
+        raise ValueError(
+            f"emissions must be [*B, T, K] with T and K at least 1, got {_shape(emissions)}"
+        )
+    lengths = _integer_lengths(lengths, emissions)
+    ranks = [emissions.dim() - 2, lengths.dim()]
+    ranks += [x.dim() - 1 for x in (start, end) if x is not None]
+    batch_dims = max(ranks)
+    _require_shapes(scores, batch_dims)
     dtype = _compute_dtype(*scores.values())
     emissions, transitions = emissions.to(dtype), transitions.to(dtype)
     start, end = (None if x is None else x.to(dtype) for x in (start, end))
-    lengths = _integer_lengths(lengths, emissions)
-
-    time_varying = transitions.dim() == emissions.dim() + 1
+    time_varying = transitions.dim() == batch_dims + 3
     batch_shapes = {
         "emissions": emissions.shape[:-2],
         "transitions": transitions.shape[: -3 if time_varying else -2],
@@ -197,14 +218,10 @@ def require_real(name: str, x: Tensor, like: Tensor) -> None:
         raise ValueError(f"{name} is on {x.device}, but emissions are on {like.device}")
 
 
-def _require_shapes(scores: dict[str, Tensor]) -> None:
+def _require_shapes(scores: dict[str, Tensor], batch_dims: int) -> None:
     emissions, transitions = scores["emissions"], scores["transitions"]
-    if emissions.dim() < 2 or 0 in emissions.shape[-2:]:
-        raise ValueError(
-            f"emissions must be [*B, T, K] with T and K at least 1, got {_shape(emissions)}"
-        )
     num_steps, num_states = emissions.shape[-2:]
-    require_edge_shape("transitions", transitions, emissions.dim() - 2, num_steps, num_states)
+    require_edge_shape("transitions", transitions, batch_dims, num_steps, num_states)
     for name in ("start", "end"):
         x = scores.get(name)
         if x is not None and (x.dim() < 1 or x.shape[-1] != num_states):
@@ -232,10 +249,13 @@ def _integer_lengths(lengths: Tensor | None, emissions: Tensor) -> Tensor:
     if lengths is None:
         size = emissions.shape[:-2]
         return torch.full(size, emissions.shape[-2], device=emissions.device)
-    lengths = torch.as_tensor(lengths, device=emissions.device)
+    try:
+        lengths = torch.as_tensor(lengths, device=emissions.device)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"lengths must be integers, got {lengths!r}: {error}") from None
     if lengths.dtype == torch.bool or lengths.is_floating_point() or lengths.is_complex():
         raise ValueError(f"lengths must be integers, got {lengths.dtype}")
-    return lengths.long()
+    return lengths.long().clone()  # not to change when the caller's change
 
 
 def _broadcast(shapes: dict[str, torch.Size | None]) -> torch.Size:

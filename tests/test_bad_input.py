@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.distributions import kl_divergence
 
-from structdist import LinearChainCRF
+from structdist import LinearChain, LinearChainCRF
 from tests.chains import random_example
 
 NUM_STEPS, NUM_STATES = 4, 3
@@ -319,3 +319,40 @@ def test_expand_to_an_incompatible_shape():
 def test_too_many_paths_to_enumerate():
     with pytest.raises(ValueError, match="too many to enumerate"):
         LinearChainCRF(torch.zeros(50, 10), torch.zeros(10, 10)).enumerate_support()
+
+
+NOT_TENSORS = {
+    "emissions": lambda: LinearChainCRF(None, torch.zeros(3, 3)),
+    "transitions": lambda: LinearChainCRF(torch.zeros(4, 3), None),
+    "lengths": lambda: LinearChainCRF(torch.zeros(4, 3), torch.zeros(3, 3), "abc"),
+    "initial": lambda: LinearChainCRF.from_hmm([0.0], torch.zeros(3, 3), torch.zeros(4, 3)),
+    "observed": lambda: plain().condition([0, 1, 2, 0]),
+    "allowed": lambda: plain().restrict([True]),
+    "node_values": lambda: plain().expectation([1.0]),
+    "edge_values": lambda: plain().expectation(edge_values=torch.zeros(3, 3) * 1j),
+    "value": lambda: plain().log_prob(torch.zeros(4, 3) * 1j),
+    "other": lambda: plain().cross_entropy(None),
+    "temperature": lambda: plain().rsample(temperature="warm"),
+    "order": lambda: plain().renyi_entropy(None),
+    "sample_shape": lambda: plain().sample((-1,)),
+    "num_states": lambda: LinearChain(2.5),
+}
+
+
+def plain() -> LinearChainCRF:
+    return LinearChainCRF(torch.zeros(4, 3), torch.zeros(3, 3))
+
+
+@pytest.mark.parametrize("name", NOT_TENSORS)
+def test_things_of_the_wrong_type(name: str):
+    with pytest.raises(ValueError, match=name):
+        NOT_TENSORS[name]()
+
+
+def test_values_may_be_infinite_where_nothing_is_allowed():
+    emissions = torch.zeros(3, 2)
+    emissions[1, 1] = -torch.inf
+    crf = LinearChainCRF(emissions, torch.zeros(2, 2))
+    assert crf.expectation(crf.emissions) == 0
+    with pytest.raises(ValueError, match="node_values"):
+        LinearChainCRF(torch.zeros(3, 2), torch.zeros(2, 2)).expectation(crf.emissions)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from structdist import ops
+from structdist import LinearChainCRF, ops
 from tests.chains import FORMS, Example, random_example, seeded
 from tests.quantities import PAIR_QUANTITIES, QUANTITIES, rescored
 
@@ -168,3 +168,51 @@ def test_non_contiguous_inputs():
     assert not strided.emissions.is_contiguous()
     for ask in ASKS.values():
         assert_close(ask(strided.crf()), ask(example.crf()))
+
+
+def test_a_change_in_place_is_noticed():
+    example = make().leaves()
+    crf = LinearChainCRF(example.emissions, example.transitions)
+    crf.log_partition.sum().backward()
+    with torch.no_grad():
+        example.emissions.add_(torch.rand_like(example.emissions))
+        example.transitions.mul_(2)
+    fresh = LinearChainCRF(example.emissions, example.transitions)
+    assert_close(crf.log_partition, fresh.log_partition)
+    assert_close(crf.entropy(), fresh.entropy())
+
+
+def test_lengths_are_the_callers_no_longer():
+    lengths = torch.tensor([3, 2])
+    crf = LinearChainCRF(torch.randn(2, 3, 4), torch.randn(4, 4), lengths)
+    lengths += 10**8
+    assert crf.lengths.tolist() == [3, 2]
+    assert crf.log_partition.isfinite().all()
+
+
+def test_bad_lengths_without_validation_stay_within_memory():
+    emissions, lengths = torch.randn(3, 5, 4), torch.tensor([5, 1000, -7])
+    crf = LinearChainCRF(emissions, torch.zeros(4, 4), lengths, validate_args=False)
+    assert_close(crf.log_partition[0], emissions[0].logsumexp(-1).sum())
+    assert crf.sample_paths((2,)).shape == (2, 3, 5)
+
+
+def test_nan_without_validation_stays_nan():
+    emissions = torch.zeros(2, 3, 2)
+    emissions[1, 1, 0] = torch.nan
+    crf = LinearChainCRF(emissions, torch.zeros(2, 2), validate_args=False)
+    assert crf.log_partition.isnan().tolist() == [False, True]
+
+
+def test_default_device_does_not_matter():
+    crf = LinearChainCRF(torch.randn(2, 3, 4), torch.randn(4, 4))
+    with torch.device("meta"):
+        assert crf.entropy().device.type == "cpu"
+        assert crf.sample_paths().device.type == "cpu"
+        assert crf.argmax.device.type == "cpu"
+
+
+def test_no_chains_at_all():
+    crf = LinearChainCRF(torch.randn(0, 4, 3), torch.randn(3, 3))
+    for ask in (*ASKS.values(), lambda d: d.log_prob(torch.zeros(0, 4, dtype=torch.long))):
+        assert 0 in ask(crf).shape

@@ -111,3 +111,26 @@ def test_compile_gives_the_eager_answer():
         results.append([loss.detach(), *[p.grad.clone() for p in model.parameters()]])
     for other in results[1:]:
         torch.testing.assert_close(other, results[0])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("draw", ["rsample", "sample", "perturb_and_map"])
+def test_compile_takes_batches_of_several_sizes(draw):
+    transitions = torch.randn(3, 3)
+    compiled = torch.compile(
+        lambda e: getattr(LinearChainCRF(e, transitions), draw)().sum(), backend="eager"
+    )
+    for batch in (4, 6, 9):
+        assert compiled(torch.randn(batch, 5, 3)).round() == batch * 5
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_trace_follows_new_inputs():
+    transitions = torch.randn(3, 3)
+    traced = torch.jit.trace(
+        lambda e: LinearChainCRF(e, transitions, validate_args=False).log_partition,
+        torch.randn(2, 5, 3),
+    )
+    emissions = torch.randn(2, 5, 3)
+    expected = LinearChainCRF(emissions, transitions).log_partition
+    torch.testing.assert_close(traced(emissions), expected)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from structdist.ops import autograd, reference
+from structdist.ops.autograd import transforming
 from structdist.ops.chain import (
     Best,
     Chain,
@@ -51,9 +52,14 @@ __all__ = [
 ]
 
 
-def transforming() -> bool:
-    """Is this code inside a `torch.func` transform (vmap, grad, jvp, ...)?"""
-    return bool(torch._C._are_functorch_transforms_active())
+def _double(chain: Chain) -> Chain:
+    """For `reference`, which does not normalise step by step, and needs the digits instead."""
+    emissions, transitions, lengths = chain
+    return Chain(emissions.double(), transitions.double(), lengths)
+
+
+def _like(draw: Draw, chain: Chain) -> Draw:
+    return Draw(draw.soft.to(chain.emissions.dtype), draw.path)
 
 
 def filter(chain: Chain) -> Filtered | None:
@@ -65,37 +71,37 @@ def filter(chain: Chain) -> Filtered | None:
 
 
 def log_partition(chain: Chain, filtered: Filtered | None) -> Tensor:
-    """[N], float64 from the kernels. O(N T K^2)."""
+    """[N], float64. O(N T K^2)."""
     if filtered is None:
-        return reference.log_partition(chain)
+        return reference.log_partition(_double(chain))
     return autograd.LogPartition.apply(*chain, *filtered)
 
 
 def node_marginals(chain: Chain, filtered: Filtered | None) -> Tensor:
     """[N, T, K]. O(N T K^2)."""
     if filtered is None:
-        return reference.node_marginals(chain)
+        return reference.node_marginals(_double(chain))
     return autograd.NodeMarginals.apply(*chain, *filtered)
 
 
 def edge_marginals(chain: Chain, filtered: Filtered | None) -> Tensor:
     """[N, T-1, K, K]. O(N T K^2), memory too."""
     if filtered is None:
-        return reference.edge_marginals(chain)
+        return reference.edge_marginals(_double(chain))
     return autograd.EdgeMarginals.apply(*chain, *filtered)
 
 
 def entropy(chain: Chain, filtered: Filtered | None) -> Tensor:
-    """[N], float64 from the kernels. O(N T K^2)."""
+    """[N], float64. O(N T K^2)."""
     if filtered is None:
-        return reference.entropy(chain)
+        return reference.entropy(_double(chain))
     return autograd.Entropy.apply(*chain, *filtered)
 
 
 def expectation(
     chain: Chain, nodes: Tensor | None, edges: Tensor | None, filtered: Filtered | None
 ) -> Tensor:
-    """[N], float64 from the kernels: E of node values [N, T, K] and edge values. O(N T K^2)."""
+    """[N], float64: E of node values [N, T, K] and edge values. O(N T K^2)."""
     emissions, transitions, lengths = chain
     if nodes is None:
         nodes = torch.zeros_like(emissions)
@@ -103,14 +109,15 @@ def expectation(
         transitions, edges = same_form(transitions, edges)
     if filtered is None:
         edges = torch.zeros_like(transitions) if edges is None else edges
-        return reference.expectation(Chain(emissions, transitions, lengths), nodes, edges)
+        chain = Chain(emissions, transitions, lengths)
+        return reference.expectation(_double(chain), nodes.double(), edges.double())
     return autograd.Expectation.apply(emissions, transitions, nodes, edges, lengths, *filtered)
 
 
 def sample_paths(chain: Chain, uniform: Tensor, filtered: Filtered | None) -> Tensor:
     """[S, N, T]: exact draws from uniform float64 noise [S, N, T]. O(S N T K)."""
     if filtered is None:
-        return reference.sample_paths(chain, uniform)
+        return reference.sample_paths(_double(chain), uniform)
     return autograd.kernels_for(chain).sample_paths(chain, filtered, uniform)
 
 
@@ -119,7 +126,7 @@ def gumbel_ffbs(
 ) -> Draw:
     """Exact draws from Gumbel noise [S, N, T, K], and their relaxation. O(S N T K)."""
     if filtered is None:
-        return reference.gumbel_ffbs(chain, gumbel, temperature)
+        return _like(reference.gumbel_ffbs(_double(chain), gumbel, temperature), chain)
     emissions, transitions, lengths = chain
     return Draw(
         *autograd.GumbelFFBS.apply(emissions, transitions, gumbel, temperature, lengths, *filtered)
@@ -129,13 +136,13 @@ def gumbel_ffbs(
 def relaxed_viterbi(chain: Chain, temperature: float) -> Draw:
     """The best path (S = 1) with relaxed back-tracking. O(N T K^2)."""
     if transforming():
-        return reference.relaxed_viterbi(chain, temperature)
+        return _like(reference.relaxed_viterbi(_double(chain), temperature), chain)
     return Draw(*autograd.RelaxedViterbi.apply(*chain, temperature))
 
 
 def viterbi(chain: Chain) -> Best:
     """The best path [N, T] and its score [N], without a gradient. O(N T K^2)."""
     if transforming():
-        return reference.viterbi(chain)
+        return reference.viterbi(_double(chain))
     with torch.no_grad():
         return autograd.kernels_for(chain).viterbi(chain)

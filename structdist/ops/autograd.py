@@ -26,6 +26,15 @@ from structdist.ops.chain import (
     without_padding,
 )
 
+
+def transforming() -> bool:
+    """Is this code inside a `torch.func` transform (vmap, grad, jvp, ...) or being traced?
+
+    Kernels see numbers, which these do not show: they go through `reference`.
+    """
+    return bool(torch._C._are_functorch_transforms_active()) or torch.jit.is_tracing()
+
+
 Grads = tuple[Tensor | None, ...]
 
 # What follows the differentiable inputs in most `apply`s: lengths, and what the forward pass found.
@@ -43,17 +52,23 @@ def _grads(
     grad: Tensor,
     analytic: Callable[[], Sequence[Tensor | None]],
 ) -> Sequence[Tensor | None]:
-    """Analytic gradients or, where a graph of them is wanted, those of a plain twin."""
-    if not torch.is_grad_enabled():
+    """Analytic gradients or, where a graph of them is wanted, those of a plain twin in float64."""
+    batched = torch._C._functorch.is_legacy_batchedtensor(grad)  # is_grads_batched=True
+    if not torch.is_grad_enabled() and not transforming() and not batched:
         return analytic()
-    output = plain(*inputs)
-    wanted = [x for x in inputs if x is not None and x.requires_grad]
-    found = iter(
-        torch.autograd.grad(
-            output, wanted, grad.to(output.dtype), create_graph=True, allow_unused=True
+    with torch.enable_grad():
+        # Views, so that an input which depends on another does not count towards its gradient.
+        local = [None if x is None else x.view_as(x) for x in inputs]
+        output = plain(*(None if x is None else x.double() for x in local))
+    wanted = [x for x in local if x is not None and x.requires_grad]
+    found: Sequence[Tensor] = [torch.zeros_like(x) for x in wanted]
+    if output.requires_grad:  # it does not depend on transitions where there is but one step
+        graph = torch.is_grad_enabled()
+        found = torch.autograd.grad(
+            output, wanted, grad.to(output.dtype), create_graph=graph, materialize_grads=True
         )
-    )
-    return [next(found) if x is not None and x.requires_grad else None for x in inputs]
+    by_input = iter(found)
+    return [next(by_input) if x is not None and x.requires_grad else None for x in local]
 
 
 class LogPartition(torch.autograd.Function):
@@ -108,7 +123,8 @@ class NodeMarginals(torch.autograd.Function):
 def _marginals(chain: Chain, filtered: Filtered) -> Tensor:
     """[N, T, K]: the gradient of log Z."""
     adjoint, ones = kernels_for(chain).filter_adjoint, torch.ones_like(filtered.log_z)
-    return adjoint(chain, filtered, None, ones, with_edges=False).emissions
+    marginals = adjoint(chain, filtered, None, ones, with_edges=False).emissions
+    return marginals.clamp_(max=1)  # not a rounding error more
 
 
 def _covariance(chain: Chain, filtered: Filtered, nodes: Tensor, edges: Tensor | None) -> Grads:

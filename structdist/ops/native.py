@@ -140,17 +140,20 @@ def _pointers(*tensors: Tensor | None) -> list[int | None]:
     return [None if tensor is None else tensor.data_ptr() for tensor in tensors]
 
 
-def _contiguous(chain: Chain) -> Chain:
-    return Chain(*(x.contiguous() for x in chain))
+def _ready(chain: Chain) -> Chain:
+    """Contiguous, and with lengths that lead nowhere else in memory, whatever was given."""
+    emissions, transitions, lengths = chain
+    lengths = lengths.clamp(0, emissions.shape[1])
+    return Chain(emissions.contiguous(), transitions.contiguous(), lengths.contiguous())
 
 
 def filter(chain: Chain) -> Filtered:
     """The forward pass. O(N T K^2) time, O(N T K) memory."""
-    chain = _contiguous(chain)
+    chain = _ready(chain)
     emissions = chain.emissions
-    log_alpha = torch.empty(emissions.shape, dtype=torch.float64)
-    log_norm = torch.zeros(emissions.shape[:2], dtype=torch.float64)
-    log_z = torch.empty(emissions.shape[0], dtype=torch.float64)
+    log_alpha = emissions.new_empty(emissions.shape, dtype=torch.float64)
+    log_norm = emissions.new_zeros(emissions.shape[:2], dtype=torch.float64)
+    log_z = emissions.new_empty(emissions.shape[0], dtype=torch.float64)
     weights, arrival = torch.zeros_like(emissions), torch.empty_like(emissions)
     filtered = Filtered(log_alpha, log_norm, weights, arrival, log_z)
     _call("filter", chain, _Filtered(*_pointers(*filtered)))
@@ -165,7 +168,7 @@ def filter_adjoint(
     with_edges: bool = True,
 ) -> FilterGrads:
     """Gradients from that of log_alpha [N, T, K] and that of log_z [N], either of them None."""
-    chain = _contiguous(chain)
+    chain = _ready(chain)
     emissions, transitions, _ = chain
     upstream, grad_log_z = _like(upstream, emissions), _like(grad_log_z, emissions)
     grad_emissions = torch.zeros_like(emissions)
@@ -184,7 +187,7 @@ def filter_adjoint(
 
 def expect(chain: Chain, filtered: Filtered, nodes: Tensor, edges: Tensor | None) -> Expected:
     """Conditional means of node values [N, T, K] and edge values (in the transitions' form)."""
-    chain = _contiguous(chain)
+    chain = _ready(chain)
     nodes, edges = nodes.double().contiguous(), _like(edges, chain.emissions)
     expected = Expected(torch.empty_like(nodes), torch.empty_like(filtered.log_z))
     values = _Expectation(*_pointers(nodes, edges, *expected))
@@ -201,7 +204,7 @@ def expect_adjoint(
     grad_value: Tensor,
 ) -> ExpectGrads:
     """Gradients of the expectation from its own [N]."""
-    chain = _contiguous(chain)
+    chain = _ready(chain)
     emissions, transitions, _ = chain
     nodes, edges = nodes.double().contiguous(), _like(edges, emissions)
     grad_value = grad_value.to(emissions.dtype).contiguous()
@@ -251,8 +254,8 @@ def _outer(before: Tensor | None, after: Tensor | None) -> Tensor:
 
 def sample_paths(chain: Chain, filtered: Filtered, uniform: Tensor) -> Tensor:
     """Exact draws [S, N, T] from uniform float64 noise [S, N, T]. O(S N T K)."""
-    chain, uniform = _contiguous(chain), uniform.contiguous()
-    path = torch.zeros(uniform.shape, dtype=torch.long)
+    chain, uniform = _ready(chain), uniform.contiguous()
+    path = uniform.new_zeros(uniform.shape, dtype=torch.long)
     noise, made = _pointers(uniform, path)
     draws = _Draws(len(uniform), noise, None, 1.0, None, made)
     _call("sample_paths", chain, _Filtered(*_pointers(*filtered)), draws)
@@ -261,14 +264,14 @@ def sample_paths(chain: Chain, filtered: Filtered, uniform: Tensor) -> Tensor:
 
 def gumbel_ffbs(chain: Chain, filtered: Filtered, gumbel: Tensor, temperature: float) -> Draw:
     """Exact draws from Gumbel noise [S, N, T, K], and their relaxation. O(S N T K)."""
-    return _relaxed_backtrack(_contiguous(chain), filtered.log_alpha, gumbel, temperature)
+    return _relaxed_backtrack(_ready(chain), filtered.log_alpha, gumbel, temperature)
 
 
 def gumbel_ffbs_adjoint(
     chain: Chain, filtered: Filtered, draw: Draw, grad: Tensor, temperature: float
 ) -> FilterGrads:
     """Gradients from that of the relaxed draws [S, N, T, K]. One sweep back for all samples."""
-    chain = _contiguous(chain)
+    chain = _ready(chain)
     grad_log_alpha, columns = _through_softmax(chain, draw, grad, temperature)
     grads = filter_adjoint(chain, filtered, grad_log_alpha, None)
     assert grads.transitions is not None
@@ -282,7 +285,7 @@ def _relaxed_backtrack(
     shape = (1, *chain.emissions.shape) if noise is None else noise.shape
     noise = None if noise is None else noise.contiguous()
     soft = chain.emissions.new_zeros(shape)
-    draw = Draw(soft, torch.zeros(shape[:3], dtype=torch.long))
+    draw = Draw(soft, soft.new_zeros(shape[:3], dtype=torch.long))
     draws = _Draws(shape[0], *_pointers(noise, prefix), temperature, *_pointers(*draw))
     _call("relaxed_backtrack", chain, draws)
     return draw
@@ -303,23 +306,23 @@ def _through_softmax(
 
 def viterbi(chain: Chain) -> Best:
     """The best path [N, T] and its score [N]. O(N T K^2)."""
-    return _viterbi(_contiguous(chain), None)[0]
+    return _viterbi(_ready(chain), None)[0]
 
 
 def _viterbi(chain: Chain, prefix: Tensor | None) -> tuple[Best, Tensor]:
     """The best path, and the best state before each [N, T, K]; fills in the best prefixes."""
-    num_chains, num_steps, _ = chain.emissions.shape
-    path = torch.zeros(num_chains, num_steps, dtype=torch.long)
-    best = Best(path, torch.empty(num_chains, dtype=torch.float64))
-    came_from = torch.empty(chain.emissions.shape, dtype=torch.int32)
+    emissions = chain.emissions
+    path = emissions.new_zeros(emissions.shape[:2], dtype=torch.long)
+    best = Best(path, emissions.new_empty(len(emissions), dtype=torch.float64))
+    came_from = emissions.new_empty(emissions.shape, dtype=torch.int32)
     _call("viterbi", chain, _Best(*_pointers(*best, came_from, prefix)))
     return best, came_from
 
 
 def relaxed_viterbi(chain: Chain, temperature: float) -> tuple[Draw, Tensor]:
     """The best path (S = 1) relaxed, and what the adjoint needs. O(N T K^2)."""
-    chain = _contiguous(chain)
-    prefix = torch.empty(chain.emissions.shape, dtype=torch.float64)
+    chain = _ready(chain)
+    prefix = chain.emissions.new_empty(chain.emissions.shape, dtype=torch.float64)
     _, came_from = _viterbi(chain, prefix)
     return _relaxed_backtrack(chain, prefix, None, temperature), came_from
 
@@ -328,7 +331,7 @@ def relaxed_viterbi_adjoint(
     chain: Chain, came_from: Tensor, draw: Draw, grad: Tensor, temperature: float
 ) -> FilterGrads:
     """Gradients from that of the relaxed path [1, N, T, K]. O(N T K)."""
-    chain = _contiguous(chain)
+    chain = _ready(chain)
     grad_prefix, columns = _through_softmax(chain, draw, grad, temperature)
     grad_edges = _edge_gradient(chain)
     pulled = _PrefixGrad(*_pointers(came_from, grad_prefix, grad_edges))

@@ -9,7 +9,7 @@ from structdist.ops.chain import Chain, in_chain
 
 
 def path_scores(chain: Chain, paths: Tensor) -> Tensor:
-    """[S, N]: the score of each path [S, N, T]; 0 for an empty chain. O(S N T).
+    """[S, N] float64: the score of each path [S, N, T]; 0 for an empty chain. O(S N T).
 
     A forbidden step makes the score -inf, and passes no gradient to what forbids it.
     """
@@ -34,5 +34,5 @@ def _pick(scores: Tensor, index: Tensor, active: Tensor) -> Tensor:
     """The sum over time [S, N] of the entries at flat indices [S, N, T], where active."""
     picked = scores.reshape(-1).index_select(0, index.reshape(-1)).view(index.shape)
     forbidden = picked == -torch.inf
-    picked = torch.where(active & ~forbidden, picked, 0.0).sum(-1)
+    picked = torch.where(active & ~forbidden, picked, 0.0).double().sum(-1)
     return torch.where((forbidden & active).any(-1), -torch.inf, picked)

@@ -85,3 +85,36 @@ def test_best_paths_of_a_long_chain():
     best = reference.viterbi(exact).score
     for path in (dist.argmax, dist.topk(2).paths[0]):
         assert ((path_scores(exact, path[None])[0] - best).abs() < 1e-6).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_log_prob_of_the_best_path_of_a_long_chain(kind):
+    emissions, transitions = make_scores(kind, num_steps=2000)
+    dist = LinearChainCRF(emissions, transitions)
+    exact = LinearChainCRF(emissions.double(), transitions.double())
+    assert ((dist.log_prob(dist.argmax) - exact.log_prob(dist.argmax)).abs() < 1e-2).all()
+
+
+def test_standard_deviations_are_numbers():
+    for seed in range(20):
+        generator = torch.Generator().manual_seed(seed)
+        emissions = torch.randn(8, 30, 5, generator=generator) * 20
+        dist = LinearChainCRF(emissions, torch.randn(5, 5, generator=generator) * 20)
+        assert dist.stddev.isfinite().all()
+
+
+def test_renyi_entropy_near_order_one():
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randn(100, 5, generator=generator), torch.randn(5, 5, generator=generator)
+    dist = LinearChainCRF(*scores)
+    for order in (1 - 1e-4, 1 + 1e-6):
+        assert (dist.renyi_entropy(order) - dist.entropy()).abs() < 1e-2
+
+
+def test_cold_relaxations_have_finite_gradients():
+    for temperature in (1e-3, 1e-20, 1e-45, 5e-324):
+        emissions = torch.randn(3, 6, 4, requires_grad=True)
+        sample = LinearChainCRF(emissions, torch.zeros(4, 4)).rsample(temperature=temperature)
+        (sample * torch.randn(3, 6, 4)).sum().backward()
+        assert sample.isfinite().all()
+        assert emissions.grad.isfinite().all()

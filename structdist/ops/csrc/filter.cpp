@@ -13,9 +13,13 @@
 namespace structdist {
 namespace {
 
+// Returns what was taken off: the peak, or NaN if there is one among the weights.
 double shift_to_zero_peak(double* log_alpha, int64_t k) {
   double peak = kMinusInf;
+  int broken = 0;
   for (int64_t j = 0; j < k; ++j) peak = std::max(peak, log_alpha[j]);
+  for (int64_t j = 0; j < k; ++j) broken |= log_alpha[j] != log_alpha[j];
+  if (broken) return std::numeric_limits<double>::quiet_NaN();
   if (peak > kMinusInf)
     for (int64_t j = 0; j < k; ++j) log_alpha[j] -= peak;
   return peak;
