@@ -16,6 +16,7 @@ import typer
 from benchmarks import gradients as gradient_benchmark
 from benchmarks import samplers as sampler_benchmark
 from benchmarks import scaling as scaling_benchmark
+from benchmarks import train_step as train_step_benchmark
 from benchmarks.contenders import CONTENDERS
 from benchmarks.estimators import ESTIMATORS
 from benchmarks.operations import OPERATIONS
@@ -73,9 +74,13 @@ def _choice(known: dict[str, object] | list[str], help_text: str) -> typer.model
 
 
 def _arena(device: torch.device, budget: float | None, quick: bool) -> sampler_benchmark.Arena:
+    seconds = QUICK_SECONDS if quick else math.inf
+    return sampler_benchmark.Arena(device, _limits(budget, quick), seconds)
+
+
+def _limits(budget: float | None, quick: bool) -> Limits:
     limits = QUICK_LIMITS if quick else Limits()
-    limits = limits if budget is None else replace(limits, budget=budget)
-    return sampler_benchmark.Arena(device, limits, QUICK_SECONDS if quick else math.inf)
+    return limits if budget is None else replace(limits, budget=budget)
 
 
 Operations = Annotated[Names | None, _choice(OPERATIONS, "What to measure")]
@@ -211,6 +216,41 @@ def scaling(
         rows = scaling_benchmark.run(plan, arena, progress=progress)
     settings = {"base": str(size), "values": values, "limits": vars(arena.limits)}
     session.deliver(settings, rows, scaling_benchmark.exponents(rows))
+
+
+@app.command("train-step")
+def train_step(
+    work: Annotated[
+        Names | None, _choice(train_step_benchmark.WORK, "Estimators to train; default all")
+    ] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="Default 100 (quick: 10).")] = None,
+    length: Annotated[int | None, typer.Option(min=1, help="Default 38 (quick: 12).")] = None,
+    states: Annotated[int, typer.Option(min=1)] = 20,
+    hidden: Annotated[int | None, typer.Option(min=1, help="Default 300 (quick: 50).")] = None,
+    vocabulary: Annotated[int, typer.Option(min=5)] = 1000,
+    budget: Budget = None,
+    device: Device = CPU,
+    threads: Threads = 2,
+    quick: Quick = False,
+    json: Json = None,
+    plot: Plot = None,
+    markdown: Markdown = None,
+    compare: Compare = None,
+) -> None:
+    """Time and memory of a training step of the template VAE, per estimator."""
+    session = start("train-step", device, threads, json, plot, markdown, compare)
+    plan = train_step_benchmark.Plan(
+        work or train_step_benchmark.WORK,
+        batch or (10 if quick else 100),
+        length or (12 if quick else 38),
+        states,
+        hidden or (50 if quick else 300),
+        vocabulary,
+    )
+    limits = _limits(budget, quick)
+    with progress_bar(len(plan.work)) as progress:
+        rows = train_step_benchmark.run(plan, device, limits, progress)
+    session.deliver(vars(plan), rows)
 
 
 @app.command()

@@ -149,3 +149,15 @@ def _log_axes(axes: Axes, name: str) -> None:
     axes.set_xlabel({"length": "T", "states": "K", "batch": "B"}[name])
     axes.grid(alpha=0.3)
     axes.legend(fontsize="x-small")
+
+
+def plot_train_steps(results: Results, path: Path) -> None:
+    """A bar for each estimator."""
+    names = [row["work"] for row in results.rows]
+    times = [row["time"] for row in results.rows]
+    figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
+    medians = [1e3 * t["median"] for t in times]
+    errors = [[1e3 * abs(t[end] - t["median"]) for t in times] for end in ("lower", "upper")]
+    axes.barh(names[::-1], medians[::-1], xerr=[each[::-1] for each in errors])
+    axes.set_xlabel("ms a batch")
+    _finish(figure, path)

@@ -108,7 +108,7 @@ class _SoftGrad(ctypes.Structure):
 
 
 class _Best(ctypes.Structure):
-    _fields_ = [(n, ctypes.c_void_p) for n in ("path", "score", "came_from", "prefix")]
+    _fields_ = [(n, ctypes.c_void_p) for n in ("path", "score", "prefix", "came_from")]
 
 
 class _PrefixGrad(ctypes.Structure):
@@ -309,21 +309,21 @@ def viterbi(chain: Chain) -> Best:
     return _viterbi(_ready(chain), None)[0]
 
 
-def _viterbi(chain: Chain, prefix: Tensor | None) -> tuple[Best, Tensor]:
-    """The best path, and the best state before each [N, T, K]; fills in the best prefixes."""
+def _viterbi(chain: Chain, came_from: Tensor | None) -> tuple[Best, Tensor]:
+    """The best path, and the best scores up to each state [N, T, K]; fills in where from."""
     emissions = chain.emissions
     path = emissions.new_zeros(emissions.shape[:2], dtype=torch.long)
     best = Best(path, emissions.new_empty(len(emissions), dtype=torch.float64))
-    came_from = emissions.new_empty(emissions.shape, dtype=torch.int32)
-    _call("viterbi", chain, _Best(*_pointers(*best, came_from, prefix)))
-    return best, came_from
+    prefix = emissions.new_empty(emissions.shape, dtype=torch.float64)
+    _call("viterbi", chain, _Best(*_pointers(*best, prefix, came_from)))
+    return best, prefix
 
 
 def relaxed_viterbi(chain: Chain, temperature: float) -> tuple[Draw, Tensor]:
     """The best path (S = 1) relaxed, and what the adjoint needs. O(N T K^2)."""
     chain = _ready(chain)
-    prefix = chain.emissions.new_empty(chain.emissions.shape, dtype=torch.float64)
-    _, came_from = _viterbi(chain, prefix)
+    came_from = chain.emissions.new_empty(chain.emissions.shape, dtype=torch.int32)
+    _, prefix = _viterbi(chain, came_from)
     return _relaxed_backtrack(chain, prefix, None, temperature), came_from
 
 

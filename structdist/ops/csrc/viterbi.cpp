@@ -9,14 +9,13 @@ namespace {
 struct Best {
   int64_t* path;       // [N, T], zeroed
   double* score;       // [N]
-  int32_t* came_from;  // [N, T, K]: the best state before each, from the second step on
-  double* prefix;      // [N, T, K]: the best score of paths that end in each state; or none
+  double* prefix;      // [N, T, K]: the best score of paths that end in each state
+  int32_t* came_from;  // [N, T, K]: the best state before each, from the second step on; or none
 };
 
 template <class T> class Viterbi {
  public:
-  Viterbi(const Chain& c, const Best& out)
-      : c_(c), out_(out), k_(c.num_states), score_(k_), next_(k_), from_(k_) {}
+  Viterbi(const Chain& c, const Best& out) : c_(c), out_(out), k_(c.num_states) {}
 
   void run(int64_t index) {
     const Block block(c_, index);
@@ -25,54 +24,69 @@ template <class T> class Viterbi {
   }
 
  private:
-  void run_chain(int64_t n) {
-    const T* emissions = static_cast<const T*>(c_.emissions) + c_.at(n, 0);
-    const T* transitions = static_cast<const T*>(c_.transitions);
-    std::copy_n(emissions, k_, score_.data());
-    keep_prefix(n, 0);
+  void run_chain(int64_t n) const {
+    std::copy_n(static_cast<const T*>(c_.emissions) + c_.at(n, 0), k_, out_.prefix + c_.at(n, 0));
     for (int64_t t = 1; t < c_.lengths[n]; ++t) {
-      step(transitions + c_.edge(n, t - 1), emissions + t * k_);
-      std::copy_n(from_.data(), k_, out_.came_from + c_.at(n, t));
-      keep_prefix(n, t);
+      arrive(n, t);
+      if (out_.came_from)
+        for (int64_t j = 0; j < k_; ++j) out_.came_from[c_.at(n, t) + j] = best_before(n, t, j);
     }
     follow(n);
   }
 
-  void keep_prefix(int64_t n, int64_t t) const {
-    if (out_.prefix) std::copy_n(score_.data(), k_, out_.prefix + c_.at(n, t));
+  const T* scores_into(int64_t n, int64_t t) const {
+    return static_cast<const T*>(c_.transitions) + c_.edge(n, t - 1);
   }
 
-  void step(const T* scores, const T* emission) {
-    std::fill(next_.begin(), next_.end(), kMinusInf);
-    std::fill(from_.begin(), from_.end(), 0);
-    for (int64_t i = 0; i < k_; ++i) {
-      const T* row = scores + i * k_;
-      const double so_far = score_[i];
-      double* next = next_.data();
-      int64_t* from = from_.data();
+  // The best score into each state; four states before at a time, to save memory traffic.
+  void arrive(int64_t n, int64_t t) const {
+    const T *scores = scores_into(n, t), *emission = static_cast<const T*>(c_.emissions) + c_.at(n, t);
+    const double* before = out_.prefix + c_.at(n, t - 1);
+    double* here = out_.prefix + c_.at(n, t);
+    std::fill_n(here, k_, kMinusInf);
+    int64_t i = 0;
+    for (; i + 4 <= k_; i += 4) {
+      const T *r0 = scores + i * k_, *r1 = r0 + k_, *r2 = r1 + k_, *r3 = r2 + k_;
+      const double s0 = before[i], s1 = before[i + 1], s2 = before[i + 2], s3 = before[i + 3];
       for (int64_t j = 0; j < k_; ++j) {
-        const double candidate = so_far + double(row[j]);
-        const bool better = candidate > next[j];
-        next[j] = better ? candidate : next[j];
-        from[j] = better ? i : from[j];
+        const double a = larger(s0 + double(r0[j]), s1 + double(r1[j]));
+        const double b = larger(s2 + double(r2[j]), s3 + double(r3[j]));
+        here[j] = larger(here[j], larger(a, b));
       }
     }
-    for (int64_t j = 0; j < k_; ++j) score_[j] = next_[j] + double(emission[j]);
+    for (; i < k_; ++i)
+      for (int64_t j = 0; j < k_; ++j)
+        here[j] = larger(here[j], before[i] + double(scores[i * k_ + j]));
+    for (int64_t j = 0; j < k_; ++j) here[j] += double(emission[j]);
   }
 
-  void follow(int64_t n) {
+  static double larger(double a, double b) { return a > b ? a : b; }
+
+  // The state that the best score into j comes from: only asked for along a path, mostly.
+  int32_t best_before(int64_t n, int64_t t, int64_t j) const {
+    const T* scores = scores_into(n, t);
+    const double* before = out_.prefix + c_.at(n, t - 1);
+    int64_t best = 0;
+    double highest = kMinusInf;
+    for (int64_t i = 0; i < k_; ++i) {
+      const double candidate = before[i] + double(scores[i * k_ + j]);
+      if (candidate > highest) highest = candidate, best = i;
+    }
+    return int32_t(best);
+  }
+
+  void follow(int64_t n) const {
     const int64_t last = c_.lengths[n] - 1;
     int64_t* path = out_.path + n * c_.num_steps;
-    path[last] = std::max_element(score_.begin(), score_.end()) - score_.begin();
-    out_.score[n] = score_[path[last]];
-    for (int64_t t = last; t > 0; --t) path[t - 1] = out_.came_from[c_.at(n, t) + path[t]];
+    const double* final = out_.prefix + c_.at(n, last);
+    path[last] = std::max_element(final, final + k_) - final;
+    out_.score[n] = final[path[last]];
+    for (int64_t t = last; t > 0; --t) path[t - 1] = best_before(n, t, path[t]);
   }
 
   const Chain& c_;
   const Best& out_;
   int64_t k_;
-  std::vector<double> score_, next_;
-  std::vector<int64_t> from_;
 };
 
 // Mirrors `_PrefixGrad` in native.py.

@@ -1,0 +1,87 @@
+"""p(x, z), autoregressive in words and states.
+
+    h_t = LSTM([e(z_{t-1}); e(x_{t-1})])
+    p(z_t) = softmax(FF(h_t)),  p(x_t) = softmax(FF([e(z_t); h_t]))
+
+In training z comes from q, so all inputs are known and the LSTM runs once over the sequence.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, linear, pad
+
+from models.batches import PAD, START, UNKNOWN, Batch
+from models.config import ModelConfig
+
+
+class LogJoint(NamedTuple):
+    """Log probabilities of sentences [B], split in two; without a template the second is 0."""
+
+    words: Tensor  # log p(x | z), each word given all before it
+    states: Tensor  # log p(z), each state given all before it
+
+    def total(self) -> Tensor:
+        return self.words + self.states
+
+
+class Decoder(nn.Module):
+    """With `latent=False` it is a plain recurrent language model of the same size."""
+
+    never: Tensor
+
+    def __init__(self, config: ModelConfig, latent: bool = True) -> None:
+        super().__init__()
+        size = config.hidden_size
+        self.embedding = nn.Embedding(config.vocabulary_size, size, padding_idx=PAD)
+        self.state_embedding = nn.Linear(config.num_states, size, bias=False) if latent else None
+        inputs = 2 * size if latent else size
+        self.lstm = nn.LSTM(inputs, size, config.num_layers, batch_first=True)
+        self.dropout = nn.Dropout(config.dropout)
+        self.to_states = nn.Linear(size, config.num_states) if latent else None
+        self.to_words = nn.Linear(inputs, config.vocabulary_size)
+        never = torch.zeros(config.vocabulary_size)
+        never[[PAD, START]] = -torch.inf
+        self.register_buffer("never", never, persistent=False)
+
+    def forward(
+        self,
+        batch: Batch,
+        states: Tensor | None,
+        *,
+        word_dropout: float = 0.0,
+        fixed_target: bool = True,
+    ) -> LogJoint:
+        """Score sentences under templates [B, T, K], hard or relaxed.
+
+        With `fixed_target` the states are the target of p(z) as numbers: no gradient flows from
+        there to q (it does through the inputs). That is how the published code trains, and what
+        keeps q from collapsing: with that gradient q soon becomes constant or uniform.
+        """
+        inputs = self.dropout(self.embedding(self._drop(batch.inputs(), word_dropout)))
+        if states is None or self.state_embedding is None or self.to_states is None:
+            hidden = self.dropout(self.lstm(inputs)[0])
+            words = self._score_words(hidden, batch)
+            return LogJoint(words, torch.zeros_like(words))
+        embedded = self.state_embedding(states)  # [B, T, H]
+        before = pad(embedded[:, :-1], (0, 0, 1, 0))
+        hidden = self.dropout(self.lstm(torch.cat([before, inputs], -1))[0])
+        target = states.detach() if fixed_target else states
+        log_probs = self.to_states(hidden).log_softmax(-1)
+        return LogJoint(
+            self._score_words(torch.cat([embedded, hidden], -1), batch),
+            (target * log_probs).sum((-1, -2)),  # templates are zero in the padding
+        )
+
+    def _drop(self, words: Tensor, rate: float) -> Tensor:
+        if rate == 0 or not self.training:
+            return words
+        return words.masked_fill(torch.rand(words.shape, device=words.device) < rate, UNKNOWN)
+
+    def _score_words(self, features: Tensor, batch: Batch) -> Tensor:
+        bias = self.to_words.bias + self.never  # marks that are no words are never said
+        logits = linear(features, self.to_words.weight, bias).transpose(1, 2)  # [B, V, T]
+        return -cross_entropy(logits, batch.words, ignore_index=PAD, reduction="none").sum(-1)

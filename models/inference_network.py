@@ -1,0 +1,31 @@
+"""q(z | x): a bidirectional LSTM that scores states, and learnt transitions between them."""
+
+from __future__ import annotations
+
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from models.batches import PAD, Batch
+from models.config import ModelConfig
+from structdist import LinearChain, LinearChainCRF
+
+
+class InferenceNetwork(nn.Module):
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        size = config.hidden_size
+        self.embedding = nn.Embedding(config.vocabulary_size, size, padding_idx=PAD)
+        self.lstm = nn.LSTM(size, size, config.num_layers, batch_first=True, bidirectional=True)
+        self.dropout = nn.Dropout(config.dropout)
+        self.scores = nn.Linear(2 * size, config.num_states)
+        self.crf = LinearChain(config.num_states)
+
+    def forward(self, batch: Batch) -> LinearChainCRF:
+        """The posterior over templates, batch shape [B], event shape [T, K]."""
+        words = self.dropout(self.embedding(batch.words))
+        lengths = batch.lengths.cpu()
+        packed = pack_padded_sequence(words, lengths, batch_first=True, enforce_sorted=False)
+        hidden, _ = pad_packed_sequence(
+            self.lstm(packed)[0], batch_first=True, total_length=batch.words.shape[1]
+        )
+        return self.crf(self.scores(self.dropout(hidden)), batch.lengths)

@@ -1,0 +1,42 @@
+"""The whole model: inference network and decoder."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from models.batches import Batch
+from models.config import ModelConfig
+from models.decoder import Decoder, LogJoint
+from models.inference_network import InferenceNetwork
+from structdist import LinearChainCRF
+
+
+class TemplateVAE(nn.Module):
+    """With `latent=False`, the recurrent language model to compare with."""
+
+    def __init__(self, config: ModelConfig, latent: bool = True) -> None:
+        super().__init__()
+        self.config = config
+        self.inference_network = InferenceNetwork(config) if latent else None
+        self.decoder = Decoder(config, latent)
+
+    def posterior(self, batch: Batch) -> LinearChainCRF:
+        """q(z | x)."""
+        if self.inference_network is None:
+            raise ValueError("a model without templates has no posterior over them")
+        return self.inference_network(batch)
+
+    def log_joint(
+        self,
+        batch: Batch,
+        states: Tensor | None = None,
+        *,
+        word_dropout: float = 0.0,
+        fixed_target: bool = True,
+    ) -> LogJoint:
+        """Log p(x, z) [S, B] for templates [S, B, T, K]; log p(x) [B] without any."""
+        options = {"word_dropout": word_dropout, "fixed_target": fixed_target}
+        if states is None:
+            return self.decoder(batch, None, **options)
+        flat = self.decoder(batch.repeat(len(states)), states.flatten(0, 1), **options)
+        return LogJoint(*(x.view(len(states), -1) for x in flat))
