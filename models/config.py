@@ -11,6 +11,6 @@ class ModelConfig:
 
     vocabulary_size: int
     num_states: int = 20
-    hidden_size: int = 300
+    hidden_size: int = 300  # both directions of the inference network together
     num_layers: int = 1
     dropout: float = 0.2

@@ -3,6 +3,7 @@
     h_t = LSTM([e(z_{t-1}); e(x_{t-1})])
     p(z_t) = softmax(FF(h_t)),  p(x_t) = softmax(FF([e(z_t); h_t]))
 
+A state is one-hot, or close to it, so each matrix that it meets embeds it: e(z) is z itself there.
 In training z comes from q, so all inputs are known and the LSTM runs once over the sequence.
 """
 
@@ -37,8 +38,7 @@ class Decoder(nn.Module):
         super().__init__()
         size = config.hidden_size
         self.embedding = nn.Embedding(config.vocabulary_size, size, padding_idx=PAD)
-        self.state_embedding = nn.Linear(config.num_states, size, bias=False) if latent else None
-        inputs = 2 * size if latent else size
+        inputs = size + config.num_states if latent else size
         self.lstm = nn.LSTM(inputs, size, config.num_layers, batch_first=True)
         self.dropout = nn.Dropout(config.dropout)
         self.to_states = nn.Linear(size, config.num_states) if latent else None
@@ -62,17 +62,16 @@ class Decoder(nn.Module):
         keeps q from collapsing: with that gradient q soon becomes constant or uniform.
         """
         inputs = self.dropout(self.embedding(self._drop(batch.inputs(), word_dropout)))
-        if states is None or self.state_embedding is None or self.to_states is None:
+        if states is None or self.to_states is None:
             hidden = self.dropout(self.lstm(inputs)[0])
             words = self._score_words(hidden, batch)
             return LogJoint(words, torch.zeros_like(words))
-        embedded = self.state_embedding(states)  # [B, T, H]
-        before = pad(embedded[:, :-1], (0, 0, 1, 0))
+        before = pad(states[:, :-1], (0, 0, 1, 0))
         hidden = self.dropout(self.lstm(torch.cat([before, inputs], -1))[0])
         target = states.detach() if fixed_target else states
         log_probs = self.to_states(hidden).log_softmax(-1)
         return LogJoint(
-            self._score_words(torch.cat([embedded, hidden], -1), batch),
+            self._score_words(torch.cat([states, hidden], -1), batch),
             (target * log_probs).sum((-1, -2)),  # templates are zero in the padding
         )
 
@@ -83,5 +82,7 @@ class Decoder(nn.Module):
 
     def _score_words(self, features: Tensor, batch: Batch) -> Tensor:
         bias = self.to_words.bias + self.never  # marks that are no words are never said
-        logits = linear(features, self.to_words.weight, bias).transpose(1, 2)  # [B, V, T]
-        return -cross_entropy(logits, batch.words, ignore_index=PAD, reduction="none").sum(-1)
+        logits = linear(features.flatten(0, 1), self.to_words.weight, bias)  # [B T, V]
+        targets = batch.words.flatten()
+        losses = cross_entropy(logits, targets, ignore_index=PAD, reduction="none")
+        return -losses.view(batch.words.shape).sum(-1)

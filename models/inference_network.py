@@ -15,9 +15,11 @@ class InferenceNetwork(nn.Module):
         super().__init__()
         size = config.hidden_size
         self.embedding = nn.Embedding(config.vocabulary_size, size, padding_idx=PAD)
-        self.lstm = nn.LSTM(size, size, config.num_layers, batch_first=True, bidirectional=True)
+        self.lstm = nn.LSTM(
+            size, size // 2, config.num_layers, batch_first=True, bidirectional=True
+        )
         self.dropout = nn.Dropout(config.dropout)
-        self.scores = nn.Linear(2 * size, config.num_states)
+        self.scores = nn.Linear(size // 2 * 2, config.num_states)
         self.crf = LinearChain(config.num_states)
 
     def forward(self, batch: Batch) -> LinearChainCRF:
