@@ -12,11 +12,13 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from benchmarks.contenders import CONTENDERS
 from benchmarks.results import Record, Results
 from benchmarks.samplers import FLOOR
 
 DPI = 130
 MARKERS = "osD^vP*X"
+COLOURS = {contender.name: f"C{place}" for place, contender in enumerate(CONTENDERS)}
 
 
 def _finish(figure: Figure, path: Path) -> None:
@@ -60,7 +62,7 @@ def _sampler_panel(axes: Axes, rows: list[Record]) -> None:
         y = [1e3 * t["median"] for t in timings]
         below = [1e3 * (t["median"] - t["lower"]) for t in timings]
         above = [1e3 * (t["upper"] - t["median"]) for t in timings]
-        axes.bar(x, y, width, yerr=[below, above], label=contender)
+        axes.bar(x, y, width, yerr=[below, above], label=contender, color=COLOURS.get(contender))
     floors = [_heaviest(row) for row in rows if row["operation"] == FLOOR]
     if floors:
         axes.axhline(1e3 * floors[0]["median"], color="gray", linestyle=":", label="floor (3T mm)")

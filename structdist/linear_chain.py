@@ -206,9 +206,7 @@ class LinearChainCRF(Distribution):
         """`[*B, T, K]`: the probability of each state at each step. O(T K^2)."""
         return self._per_chain(ops.node_marginals(self._chain(), self._filter()))
 
-    @property
-    def mean(self) -> Tensor:
-        return self.marginals
+    mean = marginals
 
     @property
     def variance(self) -> Tensor:

@@ -19,6 +19,8 @@ TINY = {
     "gradients": "--quick --runs 50 --temperature 1 --samples 2 --length 3 --states 2",
     "scaling": "--base 1,2,2 --batch 1,2 --length 2,4 --states 2,3 --operation log-z --quick "
     "--budget 0.02",
+    "train-step": "--batch 2 --length 3 --states 2 --hidden 4 --vocabulary 8 --quick "
+    "--budget 0.02 --work gumbel-crf-st,reinforce-ms,importance-nll",
 }
 
 
