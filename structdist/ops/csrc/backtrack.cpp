@@ -1,5 +1,6 @@
 // Choosing a path from its last state to its first: exact draws, and relaxed back-tracking (which
-// with log_alpha and Gumbel noise is Gumbel-FFBS, and with best scores and no noise relaxed Viterbi).
+// with log_alpha and Gumbel noise is Gumbel-FFBS, and with best scores and no noise relaxed
+// Viterbi).
 //
 // Given the state j after it, step t is in state i with probability proportional to
 // exp(log_alpha_t(i) + score_ij). Only column j of the transitions is needed: O(K) a step.
@@ -11,12 +12,12 @@ namespace {
 // Mirrors `_Draws` in native.py.
 struct Draws {
   int64_t num_samples;
-  const void* noise;   // [S, N, T] uniform double; or [S, N, T, K] Gumbel in the chain's dtype, or
-                       // none: then the softmax is of the prefixes themselves (relaxed Viterbi)
+  const void* noise;  // [S, N, T] uniform double; or [S, N, T, K] Gumbel in the chain's dtype, or
+                      // none: then the softmax is of the prefixes themselves (relaxed Viterbi)
   const double* prefix;  // [N, T, K]: log_alpha, or the best scores; for relaxed draws
   double temperature;    // of the relaxation
-  void* soft;          // [S, N, T, K], zeroed; or none
-  int64_t* path;       // [S, N, T], zeroed
+  void* soft;            // [S, N, T, K], zeroed; or none
+  int64_t* path;         // [S, N, T], zeroed
 };
 
 // The first index at which the running sum of weights [K] exceeds uniform * total; never one of
@@ -46,8 +47,14 @@ template <class T> int64_t invert_cdf(const T* weights, int64_t k, double unifor
 template <class T> class SamplePaths {
  public:
   SamplePaths(const Chain& c, const Filtered& f, const Draws& d, EdgeCache<T> edges)
-      : c_(c), f_(f), d_(d), edges_(std::move(edges)), k_(c.num_states), product_(k_),
-        sums_(k_), logits_(k_) {}
+      : c_(c),
+        f_(f),
+        d_(d),
+        edges_(std::move(edges)),
+        k_(c.num_states),
+        product_(k_),
+        sums_(k_),
+        logits_(k_) {}
 
   // Steps go before samples, which share the weights of a step while they are in cache.
   void run(int64_t index) {
@@ -127,8 +134,7 @@ template <class T> class RelaxedBacktrack {
 
   void relax(double peak, T* soft) const {
     T total = 0;
-    for (int64_t i = 0; i < k_; ++i)
-      soft[i] = fast_exp<T>(T((logits_[i] - peak) / d_.temperature));
+    for (int64_t i = 0; i < k_; ++i) soft[i] = fast_exp<T>(T((logits_[i] - peak) / d_.temperature));
     for (int64_t i = 0; i < k_; ++i) total += soft[i];
     for (int64_t i = 0; i < k_; ++i) soft[i] /= total;
   }

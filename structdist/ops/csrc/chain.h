@@ -55,7 +55,9 @@ struct Filtered {
 // A sum of products P_i E_ij is trusted from here on: what underflowed in it is less than
 // K * min / trust of it, far below one rounding error (min = 1.6e-38 and 1e-304, where fast_exp
 // gives 0).
-template <class T> constexpr T trust() { return sizeof(T) == 4 ? T(1e-20) : T(1e-150); }
+template <class T> constexpr T trust() {
+  return sizeof(T) == 4 ? T(1e-20) : T(1e-150);
+}
 
 template <class T> inline bool any_doubtful(const T* q, int64_t k) {
   int found = 0;
@@ -63,7 +65,9 @@ template <class T> inline bool any_doubtful(const T* q, int64_t k) {
   return found;
 }
 
-inline int64_t words(int64_t k) { return (k + 63) / 64; }
+inline int64_t words(int64_t k) {
+  return (k + 63) / 64;
+}
 
 // Which states a chain can be in, as bits: tells a sum that is 0 from one that underflowed.
 struct Possible {
@@ -87,14 +91,15 @@ enum class Sweep { forward, backward };
 // Optionally also both times elementwise with a matrix of values.
 template <class T> struct Edges {
   int64_t k = 0, kp = 0;
-  const T* scores = nullptr;                         // [K, K], as given
-  const T* values = nullptr;                         // [K, K], or none
-  std::vector<T> weight, weighted_value;             // [K, Kp]
-  std::vector<T> weight_t, weighted_value_t;         // [K, Kp], for sweeps back
-  std::vector<double> column_peak;  // [K], the largest score, 0 if all are -inf
-  std::vector<double> value_shift;  // [K], the value beside the largest score; taken off in products
-  std::vector<uint64_t> allowed;    // [K, words]: which states may lead to j, as bits; for sweeps
-                                    // forward
+  const T* scores = nullptr;                  // [K, K], as given
+  const T* values = nullptr;                  // [K, K], or none
+  std::vector<T> weight, weighted_value;      // [K, Kp]
+  std::vector<T> weight_t, weighted_value_t;  // [K, Kp], for sweeps back
+  std::vector<double> column_peak;            // [K], the largest score, 0 if all are -inf
+  std::vector<double>
+      value_shift;                // [K], the value beside the largest score; taken off in products
+  std::vector<uint64_t> allowed;  // [K, words]: which states may lead to j, as bits; for sweeps
+                                  // forward
 
   void pack(const T* given_scores, const T* given_values, int64_t num_states, Sweep sweep) {
     k = num_states, kp = padded<T>(k), scores = given_scores, values = given_values;
@@ -224,8 +229,8 @@ template <class T> double sum_of(const T* x, int64_t k) {
   return sum;
 }
 
-// Run a sweep over all blocks, on all threads. make_sweep(thread) gives each thread an object of its
-// own, with a method run(block).
+// Run a sweep over all blocks, on all threads. make_sweep(thread) gives each thread an object of
+// its own, with a method run(block).
 template <class MakeSweep> void for_blocks(const Chain& c, MakeSweep make_sweep) {
 #pragma omp parallel num_threads(c.num_threads)
   {
@@ -252,6 +257,10 @@ void for_blocks(const Chain& c, const void* values, Sweep direction, MakeSweep m
 
 // Each kernel is a template, and has a C name for float and one for double.
 #define STRUCTDIST_EXPORT extern "C" __attribute__((visibility("default")))
-#define STRUCTDIST_EXPORT_KERNEL(name, parameters, arguments)                        \
-  STRUCTDIST_EXPORT void name##_float parameters { structdist::name<float> arguments; } \
-  STRUCTDIST_EXPORT void name##_double parameters { structdist::name<double> arguments; }
+#define STRUCTDIST_EXPORT_KERNEL(name, parameters, arguments) \
+  STRUCTDIST_EXPORT void name##_float parameters {            \
+    structdist::name<float> arguments;                        \
+  }                                                           \
+  STRUCTDIST_EXPORT void name##_double parameters {           \
+    structdist::name<double> arguments;                       \
+  }

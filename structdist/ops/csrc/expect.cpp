@@ -34,8 +34,18 @@ double weigh_means(const Filtered& f, int64_t at, const double* mean, int64_t k,
 template <class T> class Expect {
  public:
   Expect(const Chain& c, const Filtered& f, const Expectation& v, EdgeCache<T> edges)
-      : c_(c), f_(f), v_(v), edges_(std::move(edges)), k_(c.num_states), kp_(padded<T>(k_)), p_(c.rows() * kp_, T(0)), p_mean_(p_), from_means_(p_),
-        from_values_(p_), pivot_(c.rows()), w_(k_) {}
+      : c_(c),
+        f_(f),
+        v_(v),
+        edges_(std::move(edges)),
+        k_(c.num_states),
+        kp_(padded<T>(k_)),
+        p_(c.rows() * kp_, T(0)),
+        p_mean_(p_),
+        from_means_(p_),
+        from_values_(p_),
+        pivot_(c.rows()),
+        w_(k_) {}
 
   void run(int64_t index) {
     const Block block(c_, index);
@@ -46,8 +56,8 @@ template <class T> class Expect {
     for (int64_t t = 1; t < block.longest; ++t) {
       const Edges<T>& edges = edges_.at(block.first, t - 1);
       block.each(t, [&](int64_t n, int64_t row) {
-        pivot_[row] = weigh_means(f_, c_.at(n, t - 1), v_.mean, k_, &p_[row * kp_],
-                                      &p_mean_[row * kp_]);
+        pivot_[row] =
+            weigh_means(f_, c_.at(n, t - 1), v_.mean, k_, &p_[row * kp_], &p_mean_[row * kp_]);
       });
       times(c_.rows(), p_mean_.data(), edges.weight, from_means_.data(), k_, kp_);
       if (edges.values)
@@ -117,9 +127,27 @@ template <class T> class ExpectAdjoint {
  public:
   ExpectAdjoint(const Chain& c, const Filtered& f, const Expectation& v, const ExpectGrad& a,
                 EdgeCache<T> edges, int64_t thread)
-      : c_(c), f_(f), v_(v), a_(a), edges_(std::move(edges)), thread_(thread), k_(c.num_states), kp_(padded<T>(k_)), grad_(c.rows() * kp_, T(0)),
-        mass_(grad_), u_(grad_), m_(grad_), p_(grad_), p_mean_(grad_), eu_(grad_), em_(grad_),
-        evm_(grad_), pivot_(c.rows()), w_(k_), grad_after_(k_), mass_after_(k_) {}
+      : c_(c),
+        f_(f),
+        v_(v),
+        a_(a),
+        edges_(std::move(edges)),
+        thread_(thread),
+        k_(c.num_states),
+        kp_(padded<T>(k_)),
+        grad_(c.rows() * kp_, T(0)),
+        mass_(grad_),
+        u_(grad_),
+        m_(grad_),
+        p_(grad_),
+        p_mean_(grad_),
+        eu_(grad_),
+        em_(grad_),
+        evm_(grad_),
+        pivot_(c.rows()),
+        w_(k_),
+        grad_after_(k_),
+        mass_after_(k_) {}
 
   void run(int64_t index) {
     const Block block(c_, index);
@@ -132,8 +160,7 @@ template <class T> class ExpectAdjoint {
       block.each(t, [&](int64_t n, int64_t row) { scale(edges, n, t, row); });
       times(c_.rows(), u_.data(), edges.weight_t, eu_.data(), k_, kp_);
       times(c_.rows(), m_.data(), edges.weight_t, em_.data(), k_, kp_);
-      if (edges.values)
-        times(c_.rows(), m_.data(), edges.weighted_value_t, evm_.data(), k_, kp_);
+      if (edges.values) times(c_.rows(), m_.data(), edges.weighted_value_t, evm_.data(), k_, kp_);
       block.each(t, [&](int64_t n, int64_t row) { step_back(edges, n, t, row); });
     }
   }
@@ -210,8 +237,8 @@ template <class T> class ExpectAdjoint {
         const T value = edges.values ? edges.shifted_value(i, j) : T(0);
         const T mass = p_[r + i] * weight * m_[r + j];
         grad_values[i * k_ + j] += mass;
-        grad_edges[i * k_ + j] += weight * (p_[r + i] * u_[r + j] + p_mean_[r + i] * m_[r + j]) +
-                                  mass * value;
+        grad_edges[i * k_ + j] +=
+            weight * (p_[r + i] * u_[r + j] + p_mean_[r + i] * m_[r + j]) + mass * value;
       }
     return offset;
   }
@@ -248,9 +275,8 @@ template <class T> class ExpectAdjoint {
 }  // namespace
 
 template <class T> void expect(const Chain& c, const Filtered& f, const Expectation& v) {
-  for_blocks<T>(c, v.edge_values, Sweep::forward, [&](EdgeCache<T> edges, int64_t) {
-    return Expect<T>(c, f, v, std::move(edges));
-  });
+  for_blocks<T>(c, v.edge_values, Sweep::forward,
+                [&](EdgeCache<T> edges, int64_t) { return Expect<T>(c, f, v, std::move(edges)); });
 }
 
 template <class T>

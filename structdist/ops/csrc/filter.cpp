@@ -28,8 +28,14 @@ double shift_to_zero_peak(double* log_alpha, int64_t k) {
 template <class T> class Filter {
  public:
   Filter(const Chain& c, const Filtered& f, EdgeCache<T> edges)
-      : c_(c), f_(f), edges_(std::move(edges)), k_(c.num_states), kp_(padded<T>(k_)),
-        p_(c.rows() * kp_, T(0)), q_(c.rows() * kp_), log_q_(kp_) {}
+      : c_(c),
+        f_(f),
+        edges_(std::move(edges)),
+        k_(c.num_states),
+        kp_(padded<T>(k_)),
+        p_(c.rows() * kp_, T(0)),
+        q_(c.rows() * kp_),
+        log_q_(kp_) {}
 
   void run(int64_t index) {
     const Block block(c_, index);
@@ -103,9 +109,18 @@ template <class T> class FilterAdjoint {
  public:
   FilterAdjoint(const Chain& c, const Filtered& f, const FilterGrad& a, EdgeCache<T> edges,
                 int64_t thread)
-      : c_(c), f_(f), a_(a), edges_(std::move(edges)), thread_(thread), k_(c.num_states),
-        kp_(padded<T>(k_)), grad_(c.rows() * kp_, T(0)), scaled_(grad_), pulled_(grad_),
-        grad_after_(kp_), w_(k_) {}
+      : c_(c),
+        f_(f),
+        a_(a),
+        edges_(std::move(edges)),
+        thread_(thread),
+        k_(c.num_states),
+        kp_(padded<T>(k_)),
+        grad_(c.rows() * kp_, T(0)),
+        scaled_(grad_),
+        pulled_(grad_),
+        grad_after_(kp_),
+        w_(k_) {}
 
   void run(int64_t index) {
     const Block block(c_, index);
@@ -196,9 +211,8 @@ template <class T> class FilterAdjoint {
 }  // namespace
 
 template <class T> void filter(const Chain& c, const Filtered& f) {
-  for_blocks<T>(c, nullptr, Sweep::forward, [&](EdgeCache<T> edges, int64_t) {
-    return Filter<T>(c, f, std::move(edges));
-  });
+  for_blocks<T>(c, nullptr, Sweep::forward,
+                [&](EdgeCache<T> edges, int64_t) { return Filter<T>(c, f, std::move(edges)); });
 }
 
 template <class T> void filter_adjoint(const Chain& c, const Filtered& f, const FilterGrad& a) {
@@ -208,7 +222,7 @@ template <class T> void filter_adjoint(const Chain& c, const Filtered& f, const 
 }
 
 STRUCTDIST_EXPORT_KERNEL(filter, (const Chain& c, const Filtered& f), (c, f))
-STRUCTDIST_EXPORT_KERNEL(filter_adjoint,
-                         (const Chain& c, const Filtered& f, const FilterGrad& a), (c, f, a))
+STRUCTDIST_EXPORT_KERNEL(filter_adjoint, (const Chain& c, const Filtered& f, const FilterGrad& a),
+                         (c, f, a))
 
 }  // namespace structdist

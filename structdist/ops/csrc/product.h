@@ -6,7 +6,9 @@
 
 namespace structdist {
 
-template <class T> constexpr int64_t lanes() { return 32 / sizeof(T); }
+template <class T> constexpr int64_t lanes() {
+  return 32 / sizeof(T);
+}
 template <class T> constexpr int64_t padded(int64_t k) {
   return (k + lanes<T>() - 1) / lanes<T>() * lanes<T>();
 }
@@ -32,7 +34,8 @@ inline void product_tile(const T* x, const T* matrix, T* out, int64_t k, int64_t
 
 template <class T, int R, int V>
 inline int64_t product_tiles(const T* x, const T* m, T* out, int64_t k, int64_t kp, int64_t j) {
-  for (; j + V * lanes<T>() <= kp; j += V * lanes<T>()) product_tile<T, R, V>(x, m + j, out + j, k, kp);
+  for (; j + V * lanes<T>() <= kp; j += V * lanes<T>())
+    product_tile<T, R, V>(x, m + j, out + j, k, kp);
   return j;
 }
 

@@ -1,6 +1,7 @@
 // exp and log as straight-line code on one number, so that compilers turn loops over them into
 // vector code. Both are series after the usual range reduction; relative error about one unit in
-// the last place of T. Arguments: exp wants x <= 88 (float) or 700 (double), log wants normal x > 0.
+// the last place of T. Arguments: exp wants x <= 88 (float) or 700 (double), log wants normal x >
+// 0.
 #pragma once
 
 #include <cmath>

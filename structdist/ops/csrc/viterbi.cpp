@@ -40,7 +40,8 @@ template <class T> class Viterbi {
 
   // The best score into each state; four states before at a time, to save memory traffic.
   void arrive(int64_t n, int64_t t) const {
-    const T *scores = scores_into(n, t), *emission = static_cast<const T*>(c_.emissions) + c_.at(n, t);
+    const T *scores = scores_into(n, t),
+            *emission = static_cast<const T*>(c_.emissions) + c_.at(n, t);
     const double* before = out_.prefix + c_.at(n, t - 1);
     double* here = out_.prefix + c_.at(n, t);
     std::fill_n(here, k_, kMinusInf);
@@ -92,8 +93,8 @@ template <class T> class Viterbi {
 // Mirrors `_PrefixGrad` in native.py.
 struct PrefixGrad {
   const int32_t* came_from;  // [N, T, K], as above
-  void* grad;              // [N, T, K], in: of the prefixes; out: of the emissions
-  void* grad_transitions;  // zeroed; form of the transitions; one matrix a thread if shared
+  void* grad;                // [N, T, K], in: of the prefixes; out: of the emissions
+  void* grad_transitions;    // zeroed; form of the transitions; one matrix a thread if shared
 };
 
 template <class T> class PrefixAdjoint {
