@@ -16,7 +16,7 @@ from torch import nn
 from benchmarks.memory import peak_bytes
 from benchmarks.results import Record
 from benchmarks.timing import Limits, Stopwatch, Timing, race
-from models.batches import UNKNOWN, Batch
+from models.data.batch import UNKNOWN, Batch
 from models.config import ModelConfig
 from models.estimators import ESTIMATORS, Estimator, Knobs
 from models.evaluation import importance_log_likelihood

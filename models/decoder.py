@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, linear, pad
 
-from models.batches import PAD, START, UNKNOWN, Batch
+from models.data.batch import PAD, START, UNKNOWN, Batch
 from models.config import ModelConfig
 
 

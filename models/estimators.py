@@ -11,7 +11,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from models.batches import Batch
+from models.data.batch import Batch
 from models.template_vae import TemplateVAE
 
 

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from models.batches import Batch
+from models.data.batch import Batch
 from models.template_vae import TemplateVAE
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from models.batches import PAD, Batch
+from models.data.batch import PAD, Batch
 from models.config import ModelConfig
 from structdist import LinearChain, LinearChainCRF
 
@@ -16,10 +16,10 @@ class InferenceNetwork(nn.Module):
         size = config.hidden_size
         self.embedding = nn.Embedding(config.vocabulary_size, size, padding_idx=PAD)
         self.lstm = nn.LSTM(
-            size, size // 2, config.num_layers, batch_first=True, bidirectional=True
+            size, size, config.num_layers, batch_first=True, bidirectional=True
         )
         self.dropout = nn.Dropout(config.dropout)
-        self.scores = nn.Linear(size // 2 * 2, config.num_states)
+        self.scores = nn.Linear(2 * size, config.num_states)
         self.crf = LinearChain(config.num_states)
 
     def forward(self, batch: Batch) -> LinearChainCRF:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from models.batches import Batch
+from models.data.batch import Batch
 from models.config import ModelConfig
 from models.decoder import Decoder, LogJoint
 from models.inference_network import InferenceNetwork

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from models.batches import PAD, Batch
+from models.data.batch import PAD, Batch
 from models.config import ModelConfig
 from models.template_vae import TemplateVAE
 

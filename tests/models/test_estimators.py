@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from models.batches import Batch
+from models.data.batch import Batch
 from models.estimators import ESTIMATORS, Knobs
 from models.template_vae import TemplateVAE
 from tests.models.conftest import CONFIG

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from models.batches import PAD, START, UNKNOWN, Batch
+from models.data.batch import PAD, START, UNKNOWN, Batch
 from models.evaluation import importance_log_likelihood
 from models.template_vae import TemplateVAE
 from structdist import LinearChainCRF

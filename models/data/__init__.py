@@ -1,0 +1,1 @@
+"""Corpora: readers, the built-in grammar, vocabularies and batches."""

@@ -1,0 +1,33 @@
+"""What every reader produces and every model reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from models.data.vocabulary import Vocabulary
+
+SPLITS = ("train", "dev", "test")
+
+
+@dataclass(frozen=True)
+class Example:
+    """A sentence, and what is known about it."""
+
+    words: tuple[str, ...]  # lower-cased, delexicalised where there is a table
+    text: str = ""  # as it was written
+    table: tuple[tuple[str, str], ...] = ()  # key and value, for data-to-text
+    group: str = ""  # references of one instance share it: an image, a table
+    slots: tuple[str, ...] | None = None  # the true slot of each word, where the corpus knows it
+
+
+@dataclass(frozen=True)
+class Corpus:
+    name: str
+    splits: Mapping[str, Sequence[Example]]  # by the names in SPLITS
+    min_count: int = 1  # rarer words of the training split are unknown
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        return Vocabulary.of((e.words for e in self.splits["train"]), self.min_count)

@@ -1,0 +1,44 @@
+"""Words and their numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from models.data.batch import END, PAD, START, UNKNOWN
+
+MARKS = {PAD: "<pad>", START: "<s>", END: "</s>", UNKNOWN: "<unk>"}
+
+
+class Vocabulary:
+    """The marks first, then words, most frequent first."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        """`words` without the marks."""
+        self.words = (*(MARKS[i] for i in range(len(MARKS))), *words)
+        self._numbers = {word: number for number, word in enumerate(self.words)}
+        if len(self._numbers) != len(self.words):
+            raise ValueError("a vocabulary names each word once")
+
+    @classmethod
+    def of(cls, sentences: Iterable[Sequence[str]], min_count: int = 1) -> Vocabulary:
+        """All words seen `min_count` times or more."""
+        counts = Counter(word for sentence in sentences for word in sentence)
+        kept = [word for word, count in counts.items() if count >= min_count]
+        return cls(sorted(kept, key=lambda word: (-counts[word], word)))
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def encode(self, words: Sequence[str]) -> list[int]:
+        """Numbers of the words and of the end mark."""
+        return [*(self._numbers.get(word, UNKNOWN) for word in words), END]
+
+    def decode(self, numbers: Iterable[int]) -> list[str]:
+        """Words up to the end mark."""
+        words = []
+        for number in numbers:
+            if number == END:
+                break
+            words.append(self.words[number])
+        return words
