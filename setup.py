@@ -12,7 +12,16 @@ VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "structdist/__init__.py").r
 
 TORCH_STRUCT = ["torch-struct>=0.5"]
 BENCHMARKS = [*TORCH_STRUCT, "pytorch-crf>=0.7.2", "rich>=13", "typer>=0.12", "matplotlib>=3.8"]
-DEV = [*BENCHMARKS, "pytest>=8", "hypothesis>=6.100", "numpy>=1.26", "ruff>=0.6", "mypy>=1.11"]
+MODELS = ["lightning>=2.4", "tensorboard>=2.16", "jsonargparse[signatures]>=4.40", "rich>=13"]
+METRICS = ["sacrebleu>=2.4", "pycocoevalcap>=1.2", "nltk>=3.8", "rouge-score>=0.1.2"]
+EXTRAS = {
+    "torch-struct": TORCH_STRUCT,
+    "benchmarks": BENCHMARKS,
+    "models": MODELS,
+    "metrics": METRICS,
+}
+TOOLS = ["pytest>=8", "hypothesis>=6.100", "numpy>=1.26", "ruff>=0.6", "mypy>=1.11"]
+EXTRAS["dev"] = [*BENCHMARKS, *MODELS, *METRICS, *TOOLS]
 
 # Plain C++ behind C names, loaded with ctypes: it needs no torch to build and fits every version.
 # Where it does not compile, the install goes on without it, and torch does the work.
@@ -42,5 +51,5 @@ setup(
     package_data={"structdist": ["py.typed"]},
     ext_modules=[NATIVE] if sys.platform != "win32" else [],
     install_requires=["torch>=2.4"],
-    extras_require={"torch-struct": TORCH_STRUCT, "benchmarks": BENCHMARKS, "dev": DEV},
+    extras_require=EXTRAS,
 )
