@@ -37,8 +37,9 @@ class Plan:
     hidden: int
     vocabulary: int
 
-    def config(self) -> ModelConfig:
-        return ModelConfig(self.vocabulary, self.states, self.hidden)
+    def model(self, latent: bool = True) -> TemplateVAE:
+        config = ModelConfig(num_states=self.states, hidden_size=self.hidden)
+        return TemplateVAE(config, self.vocabulary, latent)
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,9 @@ class Row:
 class Trainer:
     """A model, its optimiser, and one step of training."""
 
-    def __init__(self, config: ModelConfig, estimator: Estimator, device: torch.device) -> None:
+    def __init__(self, plan: Plan, estimator: Estimator, device: torch.device) -> None:
         self.estimator = estimator
-        self.model = TemplateVAE(config, latent=estimator.latent).to(device)
+        self.model = plan.model(estimator.latent).to(device)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-3)
 
     def step(self, batch: Batch) -> None:
@@ -96,11 +97,11 @@ def measure(name: str, plan: Plan, device: torch.device, limits: Limits) -> Row:
 
 
 def _training(name: str, plan: Plan, device: torch.device) -> Callable[[Batch], object]:
-    return Trainer(plan.config(), ESTIMATORS[name], device).step
+    return Trainer(plan, ESTIMATORS[name], device).step
 
 
 def _evaluation(plan: Plan, device: torch.device) -> Callable[[Batch], object]:
-    model = TemplateVAE(plan.config()).to(device).eval()
+    model = plan.model().to(device).eval()
     return lambda batch: importance_log_likelihood(model, batch, EVALUATION_SAMPLES)
 
 

@@ -1,16 +1,161 @@
-"""Sizes of the model."""
+"""Settings, one frozen class per component. The files in `models/configs/` set what differs.
+
+The docstrings are what `python -m models train --help` prints.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
+
+from models.schedules import Schedule
+
+EstimatorName = Literal[
+    "rnnlm",
+    "gumbel-crf",
+    "gumbel-crf-st",
+    "pm-mrf",
+    "pm-mrf-st",
+    "reinforce-ms",
+    "reinforce-ms-c",
+]
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """What to train on.
+
+    Args:
+        corpus: The built-in `synthetic` grammar, or real text: `e2e`, `coco`.
+        directory: Where `python -m models data` put the corpus; default runs/data/CORPUS.
+        batch_size: Sentences in a batch, over all devices together.
+    """
+
+    corpus: Literal["synthetic", "e2e", "coco"] = "synthetic"
+    directory: str | None = None
+    batch_size: int = 100
 
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Defaults are those of the released runs on E2E (the paper's text says 50 states)."""
+    """Sizes of the model; defaults are those of the released runs on E2E.
 
-    vocabulary_size: int
+    Args:
+        num_states: States a word of a template can have (the paper's text says 50).
+        hidden_size: Of the LSTMs, in each direction, and of the word embeddings.
+        num_layers: Of each LSTM.
+        dropout: On embeddings and LSTM outputs.
+    """
+
     num_states: int = 20
-    hidden_size: int = 300  # both directions of the inference network together
+    hidden_size: int = 300
     num_layers: int = 1
     dropout: float = 0.2
+
+
+@dataclass(frozen=True)
+class ObjectiveConfig:
+    """How the gradient is estimated.
+
+    Args:
+        estimator: `rnnlm` has no templates: the language model to compare with.
+        temperature: Of the relaxed samplers.
+        beta: Weight of the posterior's entropy, per sentence. Too small, and the posterior becomes
+            constant; too large, and it becomes uniform.
+        word_dropout: Share of the decoder's input words hidden, so that it heeds the template.
+        fixed_target: Take sampled states as fixed targets of p(z), as the published code does;
+            otherwise a gradient flows from there to q, and q soon collapses.
+        num_samples: Per sentence, of the REINFORCE estimators.
+        constant_baseline: Taken off the reward by `reinforce-ms-c`.
+        reward_scale: Factor on the score-function term of the REINFORCE estimators.
+    """
+
+    estimator: EstimatorName = "gumbel-crf-st"
+    temperature: Schedule = field(default_factory=lambda: Schedule(1.0))
+    beta: Schedule = field(default_factory=lambda: Schedule(0.1))
+    word_dropout: Schedule = field(default_factory=lambda: Schedule(1.0, 0.0, 1.0))
+    fixed_target: bool = True
+    num_samples: int = 5
+    constant_baseline: float = 0.1
+    reward_scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How to train, and for how long.
+
+    Args:
+        epochs: Passes over the training sentences.
+        learning_rate: Of Adam.
+        clip: Largest norm of the gradient.
+        seed: Of the parameters, the order of the sentences and all draws.
+        patience: Stop after so many epochs without a better dev set; 0 for never.
+        dev_sentences: How many of the dev set to look at after each epoch; 0 for all.
+        checkpoint_every: Steps between checkpoints to resume from.
+        variance_every: Steps between measurements of the gradient's variance; 0 for never.
+    """
+
+    epochs: int = 10
+    learning_rate: float = 1e-3
+    clip: float = 1.0
+    seed: int = 0
+    patience: int = 0
+    dev_sentences: int = 0
+    checkpoint_every: int = 100
+    variance_every: int = 0
+
+
+@dataclass(frozen=True)
+class MachineConfig:
+    """Where to train.
+
+    Args:
+        accelerator: `cpu`, `gpu`, or `auto` for the best there is.
+        devices: With more than one, as many processes share each batch.
+        precision: Full (`32-true`), or mixed.
+        threads: CPU threads of each process; 0 leaves the choice to torch.
+    """
+
+    accelerator: Literal["auto", "cpu", "gpu"] = "auto"
+    devices: int = 1
+    precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true"
+    threads: int = 0
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything a run depends on."""
+
+    data: DataConfig = field(default_factory=DataConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    machine: MachineConfig = field(default_factory=MachineConfig)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Of plain types, as in a YAML file."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> RunConfig:
+        """The inverse of `as_dict`."""
+        objective = dict(values["objective"])
+        for name in ("temperature", "beta", "word_dropout"):
+            objective[name] = Schedule(**objective[name])
+        return cls(
+            DataConfig(**values["data"]),
+            ModelConfig(**values["model"]),
+            ObjectiveConfig(**objective),
+            TrainingConfig(**values["training"]),
+            MachineConfig(**values["machine"]),
+        )
+
+    def differences(self, other: RunConfig) -> list[str]:
+        """Dotted names of settings that differ."""
+        mine, others = self.as_dict(), other.as_dict()
+        return [
+            f"{part.name}.{name}"
+            for part in fields(self)
+            for name, value in mine[part.name].items()
+            if others[part.name][name] != value
+        ]

@@ -15,8 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, linear, pad
 
-from models.data.batch import PAD, START, UNKNOWN, Batch
 from models.config import ModelConfig
+from models.data.batch import PAD, START, UNKNOWN, Batch
+from models.dropout import Dropout
+from models.recurrent import LSTM
 
 
 class LogJoint(NamedTuple):
@@ -34,16 +36,16 @@ class Decoder(nn.Module):
 
     never: Tensor
 
-    def __init__(self, config: ModelConfig, latent: bool = True) -> None:
+    def __init__(self, config: ModelConfig, vocabulary_size: int, latent: bool = True) -> None:
         super().__init__()
         size = config.hidden_size
-        self.embedding = nn.Embedding(config.vocabulary_size, size, padding_idx=PAD)
+        self.embedding = nn.Embedding(vocabulary_size, size, padding_idx=PAD)
         inputs = size + config.num_states if latent else size
-        self.lstm = nn.LSTM(inputs, size, config.num_layers, batch_first=True)
-        self.dropout = nn.Dropout(config.dropout)
+        self.lstm = LSTM(inputs, size, config.num_layers)
+        self.dropout = Dropout(config.dropout)
         self.to_states = nn.Linear(size, config.num_states) if latent else None
-        self.to_words = nn.Linear(inputs, config.vocabulary_size)
-        never = torch.zeros(config.vocabulary_size)
+        self.to_words = nn.Linear(inputs, vocabulary_size)
+        never = torch.zeros(vocabulary_size)
         never[[PAD, START]] = -torch.inf
         self.register_buffer("never", never, persistent=False)
 

@@ -6,11 +6,12 @@ and in how the reward reaches q.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from torch import Tensor
 
+from models.config import ObjectiveConfig
 from models.data.batch import Batch
 from models.template_vae import TemplateVAE
 
@@ -74,6 +75,10 @@ class Reinforce:
     reward_scale: float = 1.0
     latent: bool = True
 
+    def __post_init__(self) -> None:
+        if self.num_samples < 2:
+            raise ValueError("REINFORCE-MS compares samples: num_samples must be at least 2")
+
     def loss(self, model: TemplateVAE, batch: Batch, knobs: Knobs) -> Tensor:
         posterior = model.posterior(batch)
         states = posterior.sample((self.num_samples,))
@@ -102,3 +107,16 @@ ESTIMATORS: dict[str, Estimator] = {
     "reinforce-ms": Reinforce(),
     "reinforce-ms-c": Reinforce(constant=0.1),
 }
+
+
+def build_estimator(objective: ObjectiveConfig) -> Estimator:
+    """The estimator of that name, with the settings that concern it."""
+    estimator = ESTIMATORS[objective.estimator]
+    if not isinstance(estimator, Reinforce):
+        return estimator
+    return replace(
+        estimator,
+        num_samples=objective.num_samples,
+        constant=objective.constant_baseline if estimator.constant else 0.0,
+        reward_scale=objective.reward_scale,
+    )

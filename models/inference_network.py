@@ -5,20 +5,20 @@ from __future__ import annotations
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from models.data.batch import PAD, Batch
 from models.config import ModelConfig
+from models.data.batch import PAD, Batch
+from models.dropout import Dropout
+from models.recurrent import LSTM
 from structdist import LinearChain, LinearChainCRF
 
 
 class InferenceNetwork(nn.Module):
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, vocabulary_size: int) -> None:
         super().__init__()
         size = config.hidden_size
-        self.embedding = nn.Embedding(config.vocabulary_size, size, padding_idx=PAD)
-        self.lstm = nn.LSTM(
-            size, size, config.num_layers, batch_first=True, bidirectional=True
-        )
-        self.dropout = nn.Dropout(config.dropout)
+        self.embedding = nn.Embedding(vocabulary_size, size, padding_idx=PAD)
+        self.lstm = LSTM(size, size, config.num_layers, bidirectional=True)
+        self.dropout = Dropout(config.dropout)
         self.scores = nn.Linear(2 * size, config.num_states)
         self.crf = LinearChain(config.num_states)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from models.data.batch import Batch
 from models.config import ModelConfig
+from models.data.batch import Batch
 from models.decoder import Decoder, LogJoint
 from models.inference_network import InferenceNetwork
 from structdist import LinearChainCRF
@@ -14,11 +14,15 @@ from structdist import LinearChainCRF
 class TemplateVAE(nn.Module):
     """With `latent=False`, the recurrent language model to compare with."""
 
-    def __init__(self, config: ModelConfig, latent: bool = True) -> None:
+    def __init__(self, config: ModelConfig, vocabulary_size: int, latent: bool = True) -> None:
         super().__init__()
-        self.config = config
-        self.inference_network = InferenceNetwork(config) if latent else None
-        self.decoder = Decoder(config, latent)
+        self.inference_network = InferenceNetwork(config, vocabulary_size) if latent else None
+        self.decoder = Decoder(config, vocabulary_size, latent)
+
+    @property
+    def latent(self) -> bool:
+        """Has it templates?"""
+        return self.inference_network is not None
 
     def posterior(self, batch: Batch) -> LinearChainCRF:
         """q(z | x)."""

@@ -9,13 +9,14 @@ from models.data.batch import PAD, Batch
 from models.config import ModelConfig
 from models.template_vae import TemplateVAE
 
-CONFIG = ModelConfig(vocabulary_size=6, num_states=3, hidden_size=8)
+CONFIG = ModelConfig(num_states=3, hidden_size=8)
+VOCABULARY_SIZE = 6
 
 
 @pytest.fixture
 def model():
     torch.manual_seed(0)
-    return TemplateVAE(CONFIG).double().eval()
+    return TemplateVAE(CONFIG, VOCABULARY_SIZE).double().eval()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import torch
 from models.data.batch import Batch
 from models.estimators import ESTIMATORS, Knobs
 from models.template_vae import TemplateVAE
-from tests.models.conftest import CONFIG
+from tests.models.conftest import CONFIG, VOCABULARY_SIZE
 from tests.models.test_template_vae import all_templates
 
 LATENT = [name for name, estimator in ESTIMATORS.items() if estimator.latent]
@@ -25,7 +25,7 @@ def gradients(model: TemplateVAE) -> dict[str, torch.Tensor | None]:
 def test_gradients_reach_every_parameter(name, batch):
     torch.manual_seed(0)
     estimator = ESTIMATORS[name]
-    model = TemplateVAE(CONFIG, latent=estimator.latent)
+    model = TemplateVAE(CONFIG, VOCABULARY_SIZE, latent=estimator.latent)
     loss = estimator.loss(model, batch, Knobs(temperature=0.5, word_dropout=0.3))
     loss.backward()
     assert loss.isfinite()

@@ -12,7 +12,7 @@ from models.data.batch import PAD, START, UNKNOWN, Batch
 from models.evaluation import importance_log_likelihood
 from models.template_vae import TemplateVAE
 from structdist import LinearChainCRF
-from tests.models.conftest import CONFIG
+from tests.models.conftest import CONFIG, VOCABULARY_SIZE
 
 
 def all_templates(length: int, num_steps: int) -> torch.Tensor:
@@ -33,7 +33,7 @@ def exact_log_likelihood(model: TemplateVAE, batch: Batch) -> torch.Tensor:
 
 
 def test_probabilities_of_all_sentences_and_templates_sum_to_one(model):
-    words = [w for w in range(CONFIG.vocabulary_size) if w not in (PAD, START)]
+    words = [w for w in range(VOCABULARY_SIZE) if w not in (PAD, START)]
     sentences = torch.tensor(list(product(words, repeat=2)))
     batch = Batch(sentences, torch.full((len(sentences),), 2))
     assert_close(exact_log_likelihood(model, batch).exp().sum().item(), 1.0)
@@ -70,7 +70,7 @@ def test_word_dropout_acts_in_training_only(model, batch):
 
 
 def test_a_language_model_has_no_posterior(batch):
-    model = TemplateVAE(CONFIG, latent=False)
+    model = TemplateVAE(CONFIG, VOCABULARY_SIZE, latent=False)
     assert model.log_joint(batch).states.tolist() == [0, 0, 0]
     with pytest.raises(ValueError, match="no posterior"):
         model.posterior(batch)

@@ -1,0 +1,120 @@
+"""The official releases, fetched and checked."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import os
+import shutil
+import tempfile
+import urllib.request
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from models.data.coco import read_captions
+from models.data.errors import DataError
+
+TIMEOUT = 60  # seconds without an answer
+
+
+class DownloadError(RuntimeError):
+    """A release that could not be had; the message says how to get it by hand."""
+
+
+@dataclass(frozen=True)
+class Release:
+    name: str  # of the corpus
+    url: str  # of a zip archive
+    checksums: Mapping[str, str | None]  # sha256 of the files wanted, where it is known
+
+
+E2E = Release(
+    "e2e",
+    "https://github.com/tuetschek/e2e-dataset/releases/download/v1.0.0/e2e-dataset.zip",
+    {
+        "trainset.csv": "f27d48df45815288ab15619d47a79028c300fbb7f42e373668aba0b98c1d57c6",
+        "devset.csv": "fc26b78cdb849c80545f513b223d1e051138b43882eeb79e3eb153e689c864f9",
+        "testset_w_refs.csv": "edc8db685e39bb9824d5bd70c18b1c9b0412d14b527aa960e2d1c8251ee15ccd",
+        "testset.csv": "9b90c8f88feae14d9e1ef37350b14d17294c5958e90a3f1a7846590ee97bdbb9",
+    },
+)
+COCO = Release(
+    "coco",
+    "http://images.cocodataset.org/annotations/annotations_trainval2017.zip",
+    {
+        "captions_train2017.json": None,
+        "captions_val2017.json": "afe3b30e403dd7f228e2373023abbd60042a6e10ec6874d3652df034d289ebb9",
+    },
+)
+
+
+def download_e2e(target: Path) -> None:
+    """The four CSV files of E2E v1.0.0, each with the checksum of the release."""
+    _download(E2E, target)
+
+
+def download_coco(target: Path) -> None:
+    """The captions of the 2017 training and validation images.
+
+    `captions_val2017.json` must have the checksum of a copy known to us. The checksum of
+    `captions_train2017.json` is not known to us: that file is only checked to be readable.
+    """
+    _download(COCO, target)
+
+
+def _download(release: Release, target: Path) -> None:
+    """No file appears in `target` before all of them have been checked."""
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".download-", dir=target) as aside:
+        try:
+            _fetch(release.url, Path(aside, "release.zip"))
+            _unpack(Path(aside, "release.zip"), release, Path(aside))
+            for name, checksum in release.checksums.items():
+                _check(Path(aside, name), checksum)
+        except (OSError, http.client.HTTPException, zipfile.BadZipFile, DataError) as error:
+            raise DownloadError(_advice(release, target, error)) from error
+        for name in release.checksums:
+            os.replace(Path(aside, name), target / name)
+
+
+def _advice(release: Release, target: Path, error: Exception) -> str:
+    return (
+        f"could not download {release.name}: {error}\n"
+        f"Instead, get {release.url} by hand, unpack {', '.join(release.checksums)} "
+        f"into {target}, and run `python -m models data {release.name} --from {target}`."
+    )
+
+
+def _fetch(url: str, path: Path) -> None:
+    with urllib.request.urlopen(url, timeout=TIMEOUT) as response, path.open("wb") as file:
+        shutil.copyfileobj(response, file)
+
+
+def _unpack(archive: Path, release: Release, target: Path) -> None:
+    """The files wanted, from whatever folder of the archive they are in."""
+    with zipfile.ZipFile(archive) as content:
+        members = {PurePosixPath(name).name: name for name in content.namelist()}
+        for name in release.checksums:
+            if name not in members:
+                raise zipfile.BadZipFile(f"there is no {name} in {release.url}")
+            with content.open(members[name]) as source, (target / name).open("wb") as file:
+                shutil.copyfileobj(source, file)
+
+
+def _check(path: Path, checksum: str | None) -> None:
+    if checksum is None:
+        read_captions(path)
+        return
+    found = _sha256(path)
+    if found != checksum:
+        raise DataError(path.name, f"the sha256 is {found}, not {checksum}")
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,83 @@
+"""ROUGE-L, CIDEr and METEOR, by pycocoevalcap, of Penn Treebank tokens (see `ptb`).
+
+Outputs and references are strings of tokens with spaces between them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from models.metrics.extra import metrics_extra
+from models.metrics.java import TIME_LIMIT, JavaUnavailableError, bundled_jar, find_java, last_line
+
+METEOR_JAR = "meteor/meteor-1.5.jar"
+SECONDS_PER_INSTANCE = 1.0  # that METEOR may take at most; it needs about a hundredth
+
+Instances = dict[int, list[str]]
+
+
+def rouge_l(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+    """Mean F-score of the longest common subsequence, beta 1.2; a fraction."""
+    with metrics_extra():
+        from pycocoevalcap.rouge.rouge import Rouge  # type: ignore[import-untyped]
+    return float(Rouge().compute_score(*_instances(outputs, references))[0])
+
+
+def cider(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+    """CIDEr-D: tf-idf similarity of n-grams up to 4, from 0 to 10."""
+    with metrics_extra():
+        from pycocoevalcap.cider.cider import Cider  # type: ignore[import-untyped]
+    if not any(text for texts in references for text in texts):
+        return 0.0
+    return float(Cider().compute_score(*_instances(outputs, references))[0])
+
+
+def meteor(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+    """METEOR 1.5, English, normalised; a fraction. Raises `JavaUnavailableError`."""
+    with metrics_extra():
+        from pycocoevalcap.meteor.meteor import Meteor  # type: ignore[import-untyped]
+    find_java()
+    bundled_jar(METEOR_JAR)
+    try:
+        scorer = Meteor()
+    except OSError as error:
+        raise JavaUnavailableError(f"java does not start: {error.strerror}") from error
+    limit = TIME_LIMIT + SECONDS_PER_INSTANCE * len(outputs)
+    watchdog = threading.Timer(limit, scorer.meteor_p.kill)
+    watchdog.start()
+    try:
+        return float(scorer.compute_score(*_instances(outputs, references))[0])
+    except (OSError, ValueError) as error:  # the pipe is broken, or an answer is no number
+        raise JavaUnavailableError(f"METEOR failed: {_message(scorer)}") from error
+    finally:
+        watchdog.cancel()
+        _close(scorer)
+
+
+def _instances(
+    outputs: Sequence[str], references: Sequence[Sequence[str]]
+) -> tuple[Instances, Instances]:
+    """References and outputs by number."""
+    if len(outputs) != len(references):
+        raise ValueError(f"{len(outputs)} outputs, but {len(references)} lists of references")
+    return dict(enumerate(map(list, references))), {i: [text] for i, text in enumerate(outputs)}
+
+
+def _message(scorer: Any) -> str:
+    scorer.meteor_p.kill()
+    return last_line(scorer.meteor_p.stderr.read())
+
+
+def _close(scorer: Any) -> None:
+    """Ends the process. After an error the scorer still holds its lock, and its own end would wait."""
+    if scorer.lock.locked():
+        scorer.lock.release()
+    scorer.meteor_p.kill()
+    scorer.meteor_p.wait()
+    for pipe in (scorer.meteor_p.stdin, scorer.meteor_p.stdout, scorer.meteor_p.stderr):
+        try:
+            pipe.close()
+        except BrokenPipeError:  # what was not written yet is lost
+            pass

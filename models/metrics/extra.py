@@ -1,0 +1,21 @@
+"""The libraries that only the metrics need: imported where they are used, so that they are optional."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class MissingLibraryError(ImportError):
+    """A library of the extra `metrics` is not installed."""
+
+
+@contextmanager
+def metrics_extra() -> Iterator[None]:
+    """Imports in its body that fail say what to install."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingLibraryError(
+            f"{error.name} is not installed: pip install 'structdist[metrics]'", name=error.name
+        ) from error

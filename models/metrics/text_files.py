@@ -1,0 +1,61 @@
+"""Outputs, inputs and references in the text format of the E2E challenge.
+
+Outputs and inputs: one a line. References: one a line, and a blank line between instances. Plain
+or `.gz`, in UTF-8. Only a line feed ends a line, with or without a carriage return before it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from models.data.errors import DataError
+from models.data.files import read_text
+
+
+class References(NamedTuple):
+    """The references of one instance."""
+
+    line: int  # of the first
+    texts: list[str]
+
+
+def read_texts(path: Path, what: str) -> list[str]:
+    """One text a line, none of them empty; `what` a text is, for messages."""
+    texts = _lines(path)
+    if not texts:
+        raise DataError(path, f"an empty file, without any {what}")
+    if "" in texts:
+        raise DataError(path, f"an empty {what}", texts.index("") + 1)
+    return texts
+
+
+def read_references(path: Path) -> list[References]:
+    """Instances of one reference or more; one blank line may follow the last."""
+    lines = _lines(path)
+    if lines and not lines[-1]:
+        lines.pop()
+    instances: list[References] = []
+    texts: list[str] = []
+    for number, text in enumerate([*lines, ""], 1):
+        if text:
+            texts.append(text)
+        elif texts:
+            instances.append(References(number - len(texts), texts))
+            texts = []
+        else:
+            raise DataError(path, "no reference before the blank line or the end", number)
+    return instances
+
+
+def check_counts(path: Path, what: str, count: int, expected: int, counterpart: str) -> None:
+    """As many texts in the file as there are counterparts in another."""
+    if count != expected:
+        message = f"{count} {what}s, but {expected} {counterpart}"
+        raise DataError(path, message, min(count, expected) + 1)
+
+
+def _lines(path: Path) -> list[str]:
+    """Without the white space around them."""
+    lines = [line.strip() for line in read_text(path).split("\n")]
+    return lines[:-1] if not lines[-1] else lines

@@ -1,0 +1,40 @@
+"""Numbers that change while a model trains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """From `start` to `end` within `epochs`, then constant.
+
+    Args:
+        start: Value at the first step.
+        end: Value after `epochs`; the same as `start` if not given.
+        epochs: How long the way takes; a fraction of an epoch will do.
+        shape: Equal differences (`linear`) or equal ratios (`geometric`) in equal times.
+    """
+
+    start: float
+    end: float | None = None
+    epochs: float = 0.0
+    shape: Literal["linear", "geometric"] = "linear"
+
+    def __post_init__(self) -> None:
+        if self.epochs < 0:
+            raise ValueError(f"a schedule cannot take {self.epochs} epochs")
+        if self.shape == "geometric" and (self.start <= 0 or self._end <= 0):
+            raise ValueError("a geometric schedule needs a positive start and end")
+
+    @property
+    def _end(self) -> float:
+        return self.start if self.end is None else self.end
+
+    def at(self, epoch: float) -> float:
+        """The value after so many epochs, fractions counted."""
+        way = min(epoch / self.epochs, 1.0) if self.epochs else 1.0
+        if self.shape == "geometric":
+            return float(self.start * (self._end / self.start) ** way)
+        return self.start + way * (self._end - self.start)

@@ -1,0 +1,1 @@
+"""Training on Lightning: resumable to the step, on one device or several."""

@@ -1,0 +1,76 @@
+"""What watches a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lightning
+import torch
+from lightning.pytorch.utilities import rank_zero_warn
+from torch import Tensor
+
+from models.data.batch import Batch
+from models.training.module import VARIANCE, TextModelling
+
+GRADIENTS = 10  # drawn to estimate a variance
+
+
+class CollapseWarning(lightning.Callback):
+    """Warns when the posterior has become constant or uniform."""
+
+    def on_validation_end(self, trainer: lightning.Trainer, module: Any) -> None:
+        scores = module.dev_scores
+        if scores is not None and scores.collapse and not trainer.sanity_checking:
+            rank_zero_warn(f"posterior collapse, {scores.collapse}")
+
+
+class EpochLines(lightning.Callback):
+    """One line per epoch, for logs that are not a terminal."""
+
+    def on_validation_end(self, trainer: lightning.Trainer, module: Any) -> None:
+        found = {k: float(v) for k, v in trainer.callback_metrics.items() if k.startswith("dev/")}
+        line = "  ".join(f"{name[4:]} {value:.4g}" for name, value in found.items())
+        if trainer.is_global_zero:
+            print(
+                f"epoch {trainer.current_epoch + 1}, step {trainer.global_step}: {line}", flush=True
+            )
+
+
+class GradientVariance(lightning.Callback):
+    """Logs the gradient's log variance ratio on a fixed batch (Figure 3B of Fu et al., 2020).
+
+    Of the inference network's gradient over several draws, without dropout: log(Var / |mean|), as
+    in section 5.1, of each coordinate, and their mean over coordinates. A coordinate that never
+    changes, such as the embedding of a word that is not in the batch, has none.
+    """
+
+    def __init__(self, probe: Batch, every: int) -> None:
+        self.probe, self.every = probe, every
+
+    def on_train_batch_end(self, trainer: lightning.Trainer, module: Any, *_: Any) -> None:
+        if trainer.global_step % self.every == 0:
+            module.log("train/log_variance_ratio", self.measure(module), rank_zero_only=True)
+
+    def measure(self, module: TextModelling) -> float:
+        was_training = module.model.training
+        module.model.eval()
+        module.seed_draws(VARIANCE)
+        probe = Batch(*(x.to(module.device) for x in self.probe))
+        draws = torch.stack([_inference_gradient(module, probe) for _ in range(GRADIENTS)])
+        module.model.train(was_training)
+        return log_variance_ratio(draws)
+
+
+def log_variance_ratio(gradients: Tensor) -> float:
+    """Of draws [N, D]: mean over coordinates of log(Var / |mean|)."""
+    variance, mean = gradients.double().var(0), gradients.double().mean(0)
+    moving = (variance > 0) & (mean != 0)
+    if not moving.any():
+        return float("nan")
+    return float((variance[moving].log() - mean[moving].abs().log()).mean())
+
+
+def _inference_gradient(module: TextModelling, batch: Batch) -> Tensor:
+    parameters = list(module.model.inference_network.parameters())  # type: ignore[union-attr]
+    loss = module.estimator.loss(module.model, batch, module.knobs())
+    return torch.cat([g.flatten() for g in torch.autograd.grad(loss, parameters)])

@@ -1,0 +1,65 @@
+"""Checkpoints that a kill cannot spoil, of plain types only."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.plugins.io import TorchCheckpointIO
+
+BEST, LAST = "best", "last"
+
+
+class AtomicCheckpoints(TorchCheckpointIO):
+    """Writes beside the target and renames: whenever it is killed, one whole file is there."""
+
+    def save_checkpoint(
+        self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any | None = None
+    ) -> None:
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = target.with_name(target.name + ".unfinished")
+        torch.save(checkpoint, unfinished)
+        os.replace(unfinished, target)
+
+    def load_checkpoint(self, path: str | Path, *_: Any, **__: Any) -> dict[str, Any]:
+        return load_checkpoint(Path(path))
+
+
+class SaveLast(lightning.Callback):
+    """Keeps the latest state, to resume from: every few steps, and at the end."""
+
+    def __init__(self, run: Path, every: int) -> None:
+        self.path, self.every = checkpoint_path(run, LAST), every
+
+    def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+        if trainer.global_step % self.every == 0:
+            trainer.save_checkpoint(self.path, weights_only=False)
+
+    def on_train_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+        trainer.save_checkpoint(self.path, weights_only=False)
+
+
+def save_best(run: Path) -> ModelCheckpoint:
+    """Keeps the state with the best dev set."""
+    return ModelCheckpoint(
+        checkpoint_path(run, BEST).parent,
+        filename=BEST,
+        monitor="dev/bound",
+        save_top_k=1,
+        enable_version_counter=False,
+    )
+
+
+def checkpoint_path(run: Path, name: str) -> Path:
+    return run / "checkpoints" / f"{name}.ckpt"
+
+
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    """On the CPU, and without running any code from the file."""
+    loaded: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    return loaded

@@ -1,0 +1,141 @@
+"""A run: from a configuration to checkpoints and logs in a folder."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from pathlib import Path
+
+import lightning
+import torch
+import yaml
+from lightning.pytorch.callbacks import Callback, EarlyStopping, TQDMProgressBar
+from lightning.pytorch.loggers import TensorBoardLogger
+from torch.utils.data import DataLoader
+
+from models.config import RunConfig
+from models.data.corpus import Corpus
+from models.data.loader import BucketedLoader, collate, encode, in_order
+from models.training.callbacks import CollapseWarning, EpochLines, GradientVariance
+from models.training.checkpoints import (
+    LAST,
+    AtomicCheckpoints,
+    SaveLast,
+    checkpoint_path,
+    load_checkpoint,
+    save_best,
+)
+from models.training.logs import MetricsFile
+from models.training.module import TextModelling
+
+DEV_BATCH = 100
+PROBE_SENTENCES = 20  # on which the gradient's variance is measured
+MAY_CHANGE = {"training.epochs", "training.patience", "machine.threads"}  # in a resumed run
+
+
+class RunError(ValueError):
+    """A run folder that does not fit what is asked."""
+
+
+def fit(config: RunConfig, corpus: Corpus, run: Path, resume: bool = False) -> TextModelling:
+    """Train, or go on training, and leave checkpoints and logs in `run`."""
+    start = _checkpoint_to_resume(config, run, resume)
+    _write_config(config, run)
+    if config.machine.threads:
+        torch.set_num_threads(config.machine.threads)
+    lightning.seed_everything(config.training.seed, verbose=False)
+    sentences = encode([e.words for e in corpus.splits["train"]], corpus.vocabulary)
+    loader = BucketedLoader(
+        sentences, config.data.batch_size, config.training.seed, config.machine.devices
+    )
+    module = TextModelling(config, corpus.vocabulary, steps_per_epoch=len(loader))
+    trainer = _trainer(config, corpus, run, module, start)
+    loader.follow(lambda: trainer.global_step, trainer.global_rank)
+    dev = DataLoader(in_order(_dev_sentences(config, corpus), DEV_BATCH), batch_size=None)
+    trainer.fit(module, loader, dev, ckpt_path=start)
+    return module
+
+
+def _trainer(
+    config: RunConfig, corpus: Corpus, run: Path, module: TextModelling, start: Path | None
+) -> lightning.Trainer:
+    machine = config.machine
+    _quieten_lightning()
+    step = load_checkpoint(start)["global_step"] if start else None
+    return lightning.Trainer(
+        max_epochs=config.training.epochs,
+        precision=machine.precision,
+        accelerator=machine.accelerator,
+        devices=machine.devices,
+        strategy="ddp" if machine.devices > 1 else "auto",
+        logger=[
+            MetricsFile(run / "metrics.csv", step),
+            TensorBoardLogger(run, name="tensorboard", version="", purge_step=step),
+        ],
+        callbacks=_callbacks(config, corpus, run, module),
+        plugins=[AtomicCheckpoints()],
+        use_distributed_sampler=False,  # the loader shares batches itself
+        log_every_n_steps=10,
+        num_sanity_val_steps=0,
+        enable_model_summary=False,
+        enable_progress_bar=sys.stderr.isatty(),
+    )
+
+
+def _callbacks(
+    config: RunConfig, corpus: Corpus, run: Path, module: TextModelling
+) -> list[Callback]:
+    settings = config.training
+    callbacks: list[Callback] = [CollapseWarning(), save_best(run)]
+    callbacks.append(SaveLast(run, settings.checkpoint_every))
+    callbacks.append(TQDMProgressBar(refresh_rate=5) if sys.stderr.isatty() else EpochLines())
+    if settings.patience:
+        callbacks.append(EarlyStopping("dev/bound", patience=settings.patience))
+    if settings.variance_every and module.model.latent:
+        probe = collate(_dev_sentences(config, corpus)[:PROBE_SENTENCES])
+        callbacks.append(GradientVariance(probe, settings.variance_every))
+    return callbacks
+
+
+def _dev_sentences(config: RunConfig, corpus: Corpus) -> list[list[int]]:
+    """All of them, or as many as asked, evenly spread."""
+    dev = encode([example.words for example in corpus.splits["dev"]], corpus.vocabulary)
+    wanted = config.training.dev_sentences or len(dev)
+    every = max(len(dev) // wanted, 1)
+    return dev[::every][:wanted]
+
+
+def _checkpoint_to_resume(config: RunConfig, run: Path, resume: bool) -> Path | None:
+    last = checkpoint_path(run, LAST)
+    if not resume:
+        if last.exists():
+            raise RunError(f"{run} holds a run already: go on with --resume, or choose another")
+        return None
+    if not last.exists():
+        return None
+    before = RunConfig.from_dict(yaml.safe_load((run / "config.yaml").read_text()))
+    changed = [name for name in config.differences(before) if name not in MAY_CHANGE]
+    if changed:
+        raise RunError(f"{run} was started with other settings, see {', '.join(changed)}")
+    return last
+
+
+def _write_config(config: RunConfig, run: Path) -> None:
+    run.mkdir(parents=True, exist_ok=True)
+    (run / "config.yaml").write_text(yaml.safe_dump(config.as_dict(), sort_keys=False))
+
+
+def _quieten_lightning() -> None:
+    """Leave out what does not concern a user of these models."""
+    silent = [
+        "You're resuming from a checkpoint that ended before",  # the loader knows where to go on
+        "The 'val_dataloader' does not have many workers",
+        "The 'train_dataloader' does not have many workers",
+        "Checkpoint directory .* exists and is not empty",
+        "Trying to infer the `batch_size`",
+        "`isinstance\\(treespec, LeafSpec\\)` is deprecated",
+    ]
+    for message in silent:
+        warnings.filterwarnings("ignore", message)
+    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)

@@ -1,0 +1,113 @@
+"""What Lightning calls at each step."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import lightning
+import torch
+from torch import Tensor, nn
+
+from models.config import RunConfig
+from models.data.batch import Batch
+from models.data.vocabulary import MARKS, Vocabulary
+from models.estimators import Knobs, build_estimator
+from models.evaluation import Scores, Tally
+from models.template_vae import TemplateVAE
+
+TRAINING, VALIDATION, VARIANCE = range(3)  # what random numbers are drawn for
+RUN_KEY = "structdist_run"  # where a checkpoint keeps its settings and vocabulary
+
+
+class TrainingDivergedError(RuntimeError):
+    """The loss is no number any more; says what to do."""
+
+    def __init__(self, step: int, loss: float, gradient_norm: float) -> None:
+        super().__init__(
+            f"training diverged at step {step}: loss {loss}, gradient norm {gradient_norm}. Try a "
+            "smaller training.learning_rate or training.clip, a higher objective.temperature, or "
+            "--precision 32-true; then start anew, or go on with --resume from the last "
+            "checkpoint, which is from before this step."
+        )
+
+
+class TextModelling(lightning.LightningModule):
+    """Trains a template VAE with the estimator of its configuration.
+
+    Every step draws from a seed made of the run's seed and the step's number: a run that was
+    stopped goes on with the draws it would have made.
+    """
+
+    def __init__(self, config: RunConfig, vocabulary: Vocabulary, steps_per_epoch: int) -> None:
+        super().__init__()
+        self.config, self.vocabulary = config, vocabulary
+        self.steps_per_epoch = steps_per_epoch
+        self.estimator = build_estimator(config.objective)
+        self.model = TemplateVAE(config.model, len(vocabulary), self.estimator.latent)
+        self._loss = torch.zeros(())
+        self._dev = Tally()
+        self.dev_scores: Scores | None = None
+
+    def knobs(self) -> Knobs:
+        """Where the schedules stand."""
+        epoch = self.global_step / self.steps_per_epoch
+        objective = self.config.objective
+        return Knobs(
+            objective.temperature.at(epoch),
+            objective.beta.at(epoch),
+            objective.word_dropout.at(epoch),
+            objective.fixed_target,
+        )
+
+    def seed_draws(self, *purpose: int) -> None:
+        """Make the coming draws a function of seed, step and purpose."""
+        torch.manual_seed(_mix(self.config.training.seed, self.global_step, *purpose))
+
+    def training_step(self, batch: Batch, index: int) -> Tensor:
+        self.seed_draws(TRAINING, self.global_rank)
+        knobs = self.knobs()
+        loss = self.estimator.loss(self.model, batch, knobs)
+        self._loss = loss.detach()
+        self.log("train/loss", self._loss, prog_bar=True)
+        for name in ("temperature", "beta", "word_dropout"):
+            self.log(f"knobs/{name}", getattr(knobs, name))
+        return loss
+
+    def configure_gradient_clipping(self, optimizer: Any, *_: Any, **__: Any) -> None:
+        """Clip; a loss or gradient that is no number stops the run, on all processes alike."""
+        norm = nn.utils.clip_grad_norm_(self.parameters(), self.config.training.clip)
+        scaled = self.config.machine.precision == "16-mixed"  # its scaler skips such steps
+        if not scaled and not (norm.isfinite() and self._loss.isfinite()):
+            raise TrainingDivergedError(self.global_step, float(self._loss), float(norm))
+        self.log("train/gradient_norm", norm)
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return torch.optim.Adam(self.parameters(), lr=self.config.training.learning_rate)
+
+    def on_validation_epoch_start(self) -> None:
+        self.seed_draws(VALIDATION)
+        self._dev = Tally()
+
+    def validation_step(self, batch: Batch, index: int) -> None:
+        self._dev.add(self.model, batch, num_samples=1)
+
+    def on_validation_epoch_end(self) -> None:
+        """Every process looks at the whole dev set, with the same draws."""
+        self.dev_scores = self._dev.scores()
+        shown = {"bound": self.dev_scores.bound, **asdict(self.dev_scores)}
+        for name, value in shown.items():
+            if value is not None and name != "nll":  # of one sample: no better than the bound
+                self.log(f"dev/{name}", float(value), prog_bar=name == "bound", sync_dist=True)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        words = list(self.vocabulary.words[len(MARKS) :])
+        checkpoint[RUN_KEY] = {"config": self.config.as_dict(), "words": words}
+
+
+def _mix(*numbers: int) -> int:
+    """One seed of several numbers."""
+    mixed = 0
+    for number in numbers:
+        mixed = (mixed * 1_000_003 + number + 0x9E3779B9) % 2**63
+    return mixed

@@ -1,0 +1,60 @@
+"""A table survives being written and read; a malformed one is refused with the reason."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.data.tables import format_table, parse_table
+
+MALFORMED = {
+    "": "nothing where a pair key[value] should be",
+    "name[The Vaults], ": "nothing where a pair key[value] should be",
+    "name[The Vaults": "the bracket after 'name' is not closed",
+    "name[The Vaults], eatType[pub": "the bracket after 'eatType' is not closed",
+    "name[The [Vaults]]": "the bracket after 'name' is not closed",
+    "name[The Vaults, eatType[pub]": "the bracket after 'name' is not closed",
+    "[The Vaults": "the bracket after '' is not closed",
+    "[The Vaults]": "no key before [The Vaults]",
+    "name[The Vaults], [pub]": "no key before [pub]",
+    "name[ ]": "no value for 'name'",
+    "The Vaults": "text outside brackets: 'The Vaults'",
+    "a good name[The Vaults] pub": "text outside brackets: 'pub'",
+    "name[The Vaults], pub": "text outside brackets: 'pub'",
+    "name[The Vaults], pub, near[Zizzi]": "text outside brackets: 'pub'",
+    "name[The Vaults]]": "text outside brackets: ']'",
+    "]name[The Vaults]": "text outside brackets: ']name'",
+    "name[The Vaults], , near[Zizzi]": "nothing where a pair key[value] should be",
+    "name[The Vaults] eatType[pub]": "no comma before 'eatType[pub]'",
+    "name[The Vaults]; eatType[pub]": "no comma before '; eatType[pub]'",
+    "name[The Vaults], name[Zizzi]": "'name' is there twice",
+}
+
+
+def test_keys_keep_their_order():
+    text = "name[The Vaults], customer rating[5 out of 5], area[city, centre]"
+    expected = (("name", "The Vaults"), ("customer rating", "5 out of 5"), ("area", "city, centre"))
+    assert parse_table(text) == expected
+
+
+def test_white_space_around_does_not_count():
+    assert parse_table(" a[ x ],b [y] ,\n c[z]\n") == (("a", "x"), ("b", "y"), ("c", "z"))
+
+
+@pytest.mark.parametrize(("text", "message"), MALFORMED.items())
+def test_malformed_tables(text, message):
+    with pytest.raises(ValueError, match=rf"^{re.escape(message)}.*; a table looks like"):
+        parse_table(text)
+
+
+words = st.text(st.characters(exclude_characters="[],", exclude_categories=["Cs"]), min_size=1)
+cells = words.map(str.strip).filter(bool)
+
+
+@given(st.dictionaries(cells, cells, min_size=1))
+def test_what_is_written_is_read(pairs):
+    table = tuple(pairs.items())
+    assert parse_table(format_table(table)) == table
