@@ -37,16 +37,10 @@ def recovery(states: Iterable[Sequence[int]], slots: Iterable[Sequence[str]]) ->
     slot there is nothing to find, so homogeneity is 1; a single state is complete in the same way.
     """
     pairs = count_pairs(states, slots)
-    by_state, by_slot = _sums(pairs, 0), _sums(pairs, 1)
-    homogeneity = _explained(_conditional_entropy(pairs, 0), _entropy(by_slot))
-    completeness = _explained(_conditional_entropy(pairs, 1), _entropy(by_state))
-    right = sum(max(pairs[state, slot] for slot in by_slot) for state in by_state)
-    return Recovery(
-        homogeneity,
-        completeness,
-        _harmonic_mean(homogeneity, completeness),
-        right / sum(pairs.values()),
-    )
+    homogeneity = _explained(_conditional_entropy(pairs, 0), _entropy(_sums(pairs, 1)))
+    completeness = _explained(_conditional_entropy(pairs, 1), _entropy(_sums(pairs, 0)))
+    v_measure = _harmonic_mean(homogeneity, completeness)
+    return Recovery(homogeneity, completeness, v_measure, _many_to_one(pairs))
 
 
 def count_pairs(
@@ -86,6 +80,13 @@ def _conditional_entropy(pairs: Pairs, given: int) -> float:
 def _explained(left: float, entropy: float) -> float:
     """The share of the entropy that is not left; rounding cannot take it below 0."""
     return max(0.0, 1 - left / entropy) if entropy > 0 else 1.0
+
+
+def _many_to_one(pairs: Pairs) -> float:
+    most: dict[int, int] = {}
+    for (state, _), count in pairs.items():
+        most[state] = max(most.get(state, 0), count)
+    return sum(most.values()) / sum(pairs.values())
 
 
 def _harmonic_mean(a: float, b: float) -> float:

@@ -13,8 +13,8 @@ VALUES: dict[str, tuple[str, ...]] = {
         *("Aurora", "Bramble", "Cascade", "Juniper", "Marlowe", "Pomegranate", "Tamarind"),
         *("Calypso", "Driftwood", "Hollyhock", "Mistral", "Nutmeg", "Quince", "Rosemary", "Zephyr"),
         *("The Anchor", "The Bellows", "Blue Heron", "Green Lantern", "Silver Birch", "Old Mill"),
-        *("Red Maple", "Stone Bridge", "The Copper Kettle", "The Lazy Fox", "The Corner Table"),
-        *("Two Brave Sparrows", "The Painted Door"),
+        *("Red Maple", "Stone Bridge", "Painted Door", "Corner Table", "Brave Sparrow"),
+        *("The Copper Kettle", "The Lazy Fox", "Two White Swans"),
     ),
     "eatType": ("pub", "restaurant", "coffee shop", "bar", "bistro"),
     "food": ("Italian", "Chinese", "French", "English", "Indian", "Japanese", "fast food"),
@@ -23,9 +23,9 @@ VALUES: dict[str, tuple[str, ...]] = {
     "area": ("city centre", "old town", "riverside", "harbour"),
     "familyFriendly": ("yes", "no"),
     "near": (
-        *("Saffron", "Belvedere", "Wisteria", "Lighthouse", "Cavendish", "Foundry"),
-        *("Abbey Park", "Crown Station", "Kings Theatre", "Grand Hotel", "The Observatory"),
-        *("Victoria Concert Hall", "The Botanic Garden", "The Stag Inn"),
+        *("Saffron", "Belvedere", "Wisteria", "Solace", "Cavendish", "Foundry"),
+        *("Abbey Park", "Crown Station", "Kings Theatre", "Grand Hotel", "Market Hall"),
+        *("Victoria Concert Hall", "Botanic Garden Hotel", "The Stag Inn"),
     ),
 }
 

@@ -15,6 +15,10 @@ CONNECTING: Phrases = {  # what holds a sentence together
         *("customers say that", "guests say that", "locals say that", "for great food"),
     ),
     "adjective": ("nice", "lovely", "great", "popular", "small", "modern", "really good", "busy"),
+    "comment": (
+        *("with friendly staff", "with a nice atmosphere", "with great service", "on the corner"),
+        *("in the neighbourhood", "with a small menu", "for a quick meal"),
+    ),
     "adverb": ("really", "certainly", "simply", "just", "apparently", "in fact"),
     "also": ("also", "also", "in fact", "apparently", "really"),
     "place": ("place", "place", "venue", "spot", "establishment", "eatery"),

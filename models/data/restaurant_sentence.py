@@ -12,6 +12,7 @@ from models.data.delexicalise import key_mark
 from models.data.restaurant_grammar import PLANS, SLOT_OF_KEY, Plan, kind_of
 
 OPEN_CLASS = {key: key_mark(key) for key in ("name", "near")}  # words show only these marks
+WEIGHTS = [plan.weight for plan in PLANS]
 CHOICE = re.compile(r"\[([^][]*)\]")
 
 
@@ -24,7 +25,7 @@ class Token(NamedTuple):
 def write_sentence(table: Mapping[str, str], rng: random.Random) -> list[Token]:
     """One way to say what the table says."""
     values = {SLOT_OF_KEY[key]: value for key, value in table.items()}
-    (plan,) = rng.choices(PLANS, [plan.weight for plan in PLANS])
+    (plan,) = rng.choices(PLANS, WEIGHTS)
     return with_articles(Writer(values, plan, rng).sentence())
 
 
@@ -108,11 +109,12 @@ class Writer:
 
     def details(self) -> list[Token]:
         """What follows the noun. After one phrase with "with", "and" stands for the next "with"."""
-        tokens: list[Token] = []
-        with_before = False
+        tokens = self.maybe(0.12, "modifier", "comment")
+        with_before = bool(tokens) and tokens[0].word == "with"
+        may_be_clause = not self.told or self.shape in ("apposition", "there", "subject")
         for i, slot in enumerate(self.after):
             last = i == len(self.after) - 1
-            phrase = self.slot(slot, phrases.LAST if last else phrases.AFTER)
+            phrase = self.slot(slot, phrases.LAST if last and may_be_clause else phrases.AFTER)
             starts_with = phrase[0].word == "with"
             if with_before and starts_with:
                 phrase[:1] = self.say("link", "and")
@@ -157,9 +159,8 @@ class Writer:
     def slot(self, slot: str, place: phrases.Phrases) -> list[Token]:
         """One of the phrases for the slot's value at that place."""
         lead, _, phrase = self.rng.choice(place[self.kinds[slot]]).rpartition("~")
-        return self.say("verb" if place is phrases.TOLD else "opener", lead) + self.say(
-            slot, phrase
-        )
+        role = "verb" if place is phrases.TOLD else "opener"
+        return self.say(role, lead) + self.say(slot, phrase)
 
     def one_of(self, slot: str, role: str) -> list[Token]:
         return self.say(slot, self.rng.choice(phrases.CONNECTING[role]))

@@ -23,7 +23,7 @@ from models.data.tables import Table, format_table
 
 SHARES = ("train", "train", "train", "train", "train", "dev", "test")  # of all tables
 NUM_PAIRS = (3, 3, 4, 4, 5)  # one is drawn; the name is always among them
-MIN_WORDS, MAX_WORDS = 8, 25
+MIN_WORDS, MAX_WORDS = 8, 24
 
 
 def synthetic_corpus(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from models.metrics.extra import metrics_extra
 
@@ -19,9 +19,7 @@ def e2e_bleu(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> Ble
     return _bleu(outputs, references, lowercase=True)
 
 
-def token_bleu(
-    outputs: Sequence[str], references: Sequence[Sequence[str]], order: int = 4
-) -> Bleu:
+def token_bleu(outputs: Sequence[str], references: Sequence[Sequence[str]], order: int = 4) -> Bleu:
     """BLEU of text that is already tokenised, with spaces between tokens: no smoothing."""
     return _bleu(
         outputs,
@@ -33,9 +31,7 @@ def token_bleu(
     )
 
 
-def _bleu(
-    outputs: Sequence[str], references: Sequence[Sequence[str]], **options: object
-) -> Bleu:
+def _bleu(outputs: Sequence[str], references: Sequence[Sequence[str]], **options: Any) -> Bleu:
     with metrics_extra():
         from sacrebleu.metrics.bleu import BLEU
     metric = BLEU(**options)

@@ -5,8 +5,10 @@ Outputs and references are strings of tokens with spaces between them.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from models.metrics.extra import metrics_extra
@@ -38,6 +40,7 @@ def meteor(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> float
     """METEOR 1.5, English, normalised; a fraction. Raises `JavaUnavailableError`."""
     with metrics_extra():
         from pycocoevalcap.meteor.meteor import Meteor  # type: ignore[import-untyped]
+    instances = _instances(outputs, references)
     find_java()
     bundled_jar(METEOR_JAR)
     try:
@@ -48,9 +51,11 @@ def meteor(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> float
     watchdog = threading.Timer(limit, scorer.meteor_p.kill)
     watchdog.start()
     try:
-        return float(scorer.compute_score(*_instances(outputs, references))[0])
+        return float(scorer.compute_score(*instances)[0])
     except (OSError, ValueError) as error:  # the pipe is broken, or an answer is no number
-        raise JavaUnavailableError(f"METEOR failed: {_message(scorer)}") from error
+        in_time = watchdog.is_alive()
+        reason = _message(scorer) if in_time else f"no answer in {limit:g} s"
+        raise JavaUnavailableError(f"METEOR failed: {reason}") from error
     finally:
         watchdog.cancel()
         _close(scorer)
@@ -66,18 +71,19 @@ def _instances(
 
 
 def _message(scorer: Any) -> str:
+    """What the process said on its way out."""
     scorer.meteor_p.kill()
-    return last_line(scorer.meteor_p.stderr.read())
+    scorer.meteor_p.wait()
+    os.set_blocking(scorer.meteor_p.stderr.fileno(), False)
+    return last_line(scorer.meteor_p.stderr.read() or b"")
 
 
 def _close(scorer: Any) -> None:
-    """Ends the process. After an error the scorer still holds its lock, and its own end would wait."""
+    """Ends the process. After an error its lock is still held, and its destructor would wait."""
     if scorer.lock.locked():
         scorer.lock.release()
+    for pipe in (scorer.meteor_p.stdin, scorer.meteor_p.stdout, scorer.meteor_p.stderr):
+        with suppress(BrokenPipeError):  # what was not written yet is lost
+            pipe.close()
     scorer.meteor_p.kill()
     scorer.meteor_p.wait()
-    for pipe in (scorer.meteor_p.stdin, scorer.meteor_p.stdout, scorer.meteor_p.stderr):
-        try:
-            pipe.close()
-        except BrokenPipeError:  # what was not written yet is lost
-            pass

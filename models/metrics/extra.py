@@ -1,4 +1,4 @@
-"""The libraries that only the metrics need: imported where they are used, so that they are optional."""
+"""Libraries that only the metrics need: imported where they are used, so they are optional."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def metrics_extra() -> Iterator[None]:
     """Imports in its body that fail say what to install."""
     try:
         yield
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise MissingLibraryError(
             f"{error.name} is not installed: pip install 'structdist[metrics]'", name=error.name
         ) from error

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 
 from models.metrics.extra import metrics_extra
@@ -29,7 +28,7 @@ def bundled_jar(name: str) -> Path:
     """A Java archive that pycocoevalcap brings along."""
     with metrics_extra():
         import pycocoevalcap  # type: ignore[import-untyped]
-    jar = Path(str(files(pycocoevalcap))) / name
+    jar = Path(next(iter(pycocoevalcap.__path__))) / name
     if not jar.is_file():
         raise JavaUnavailableError(f"pycocoevalcap was installed without {jar.name}")
     return jar

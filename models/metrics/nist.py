@@ -18,6 +18,7 @@ ORDER = 5
 HALVED_AT = 2 / 3  # the length ratio at which the penalty is a half
 
 Tokens = Sequence[str]
+Ngrams = Counter[tuple[str, ...]]
 ReferenceLength = Literal["pooled", "by_instance"]
 
 
@@ -51,32 +52,42 @@ def token_nist(
     mean number of references ("pooled", the Perl script), or the sum of every instance's mean
     ("by_instance", the Python one).
     """
-    counts = Counter(g for texts in references for text in texts for g in _ngrams(text))
-    words = sum(len(text) for texts in references for text in texts)
-    information, totals = [0.0] * ORDER, [0] * ORDER
+    seen: Ngrams = Counter()
+    matches: Ngrams = Counter()
     for output, texts in zip(outputs, references, strict=True):
-        for ngram, times in _matches(output, texts).items():
-            seen_before = counts[ngram[:-1]] if len(ngram) > 1 else words
-            information[len(ngram) - 1] += times * math.log2(seen_before / counts[ngram])
-        for n in range(ORDER):
-            totals[n] += max(len(output) - n, 0)
-    mean_information = sum(i / total for i, total in zip(information, totals, strict=True) if total)
-    return mean_information * _penalty(totals[0], _length(references, reference_length))
+        ngrams = [Counter(_ngrams(text)) for text in texts]
+        for counts in ngrams:
+            seen.update(counts)
+        matches.update(_clipped(Counter(_ngrams(output)), ngrams))
+    seen[()] = sum(len(text) for texts in references for text in texts)
+    length = sum(map(len, outputs))
+    return _mean_information(matches, seen, outputs) * _penalty(
+        length, _length(references, reference_length)
+    )
 
 
 def _ngrams(tokens: Tokens) -> list[tuple[str, ...]]:
     """All of them up to the order."""
-    return [
-        tuple(tokens[i : i + n]) for n in range(1, ORDER + 1) for i in range(len(tokens) - n + 1)
-    ]
+    shifted = [tokens[n:] for n in range(ORDER)]
+    return [ngram for n in range(1, ORDER + 1) for ngram in zip(*shifted[:n], strict=False)]
 
 
-def _matches(output: Tokens, references: Sequence[Tokens]) -> Counter[tuple[str, ...]]:
-    """N-grams of the output, each as often as in the reference that has it most."""
-    most: Counter[tuple[str, ...]] = Counter()
-    for reference in references:
-        most |= Counter(_ngrams(reference))
-    return Counter(_ngrams(output)) & most
+def _clipped(output: Ngrams, references: Sequence[Ngrams]) -> dict[tuple[str, ...], int]:
+    """N-grams of the output, each at most as often as in the reference that has it most."""
+    return {
+        ngram: min(times, max(reference[ngram] for reference in references))
+        for ngram, times in output.items()
+    }
+
+
+def _mean_information(matches: Ngrams, seen: Ngrams, outputs: Sequence[Tokens]) -> float:
+    """Summed over the lengths of n-grams."""
+    information = [0.0] * ORDER
+    for ngram, times in matches.items():
+        if times:
+            information[len(ngram) - 1] += times * math.log2(seen[ngram[:-1]] / seen[ngram])
+    totals = [sum(max(len(output) - n, 0) for output in outputs) for n in range(ORDER)]
+    return sum(bits / total for bits, total in zip(information, totals, strict=True) if total)
 
 
 def _length(references: Sequence[Sequence[Tokens]], how: ReferenceLength) -> float:

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 
 from models.metrics.extra import metrics_extra
 from models.metrics.java import JavaUnavailableError, bundled_jar, run_java
 
 # As the official scripts spell them. They meet lower-cased tokens, so "-lrb-" stays.
-PUNCTUATION = frozenset(
-    ["''", "'", "``", "`", "-LRB-", "-RRB-", "-LCB-", "-RCB-"]
-    + [".", "?", "!", ",", ":", "-", "--", "...", ";"]
-)
+_QUOTES, _BRACKETS = ("''", "'", "``", "`"), ("-LRB-", "-RRB-", "-LCB-", "-RCB-")
+PUNCTUATION = {*_QUOTES, *_BRACKETS, ".", "?", "!", ",", ":", "-", "--", "...", ";"}
 STANFORD_JAR = "tokenizer/stanford-corenlp-3.4.1.jar"
 STANFORD_CLASS = "edu.stanford.nlp.process.PTBTokenizer"
 
-_TO_ASCII = str.maketrans({"£": "#", "€": "$", "‘": "'", "’": "'", "“": '"', "”": '"', "…": "..."})
+_CURRENCY = {"£": "#", "€": "$"}
+_CURLY = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2026": "..."}
+_TO_ASCII = str.maketrans(_CURRENCY | _CURLY)
 _DOTS = re.compile(r"\.{2,}")
 _STOP = re.compile(  # a full stop or comma that ends a word or is glued to the next
     r"""
@@ -37,12 +38,15 @@ _DASH = re.compile(r"(?<=[^\s-])-(?=\s|$|#)|(?<!\S)-(?=[^\W\d])")  # "non- famil
 def python_ptb_tokens(texts: Sequence[str]) -> list[str]:
     """Each text as tokens with spaces between them, as the Stanford tokeniser would give."""
     with metrics_extra():
-        from nltk.tokenize.destructive import NLTKWordTokenizer
-    tokenizer = NLTKWordTokenizer()
-    return [
-        _without_punctuation(tokenizer.tokenize(_prepared(text), convert_parentheses=True))
-        for text in texts
-    ]
+        from nltk.tokenize.destructive import NLTKWordTokenizer  # type: ignore[import-untyped]
+    split = NLTKWordTokenizer().tokenize
+
+    @cache  # a corpus has far fewer words than places for them
+    def tokens(word: str) -> str:
+        *own, _ = split(f"{word} x", convert_parentheses=True)  # at the end it would lose its stop
+        return _without_punctuation([token.lower() for token in own])
+
+    return [" ".join(filter(None, map(tokens, _prepared(text).split()))) for text in texts]
 
 
 def stanford_ptb_tokens(texts: Sequence[str]) -> list[str]:

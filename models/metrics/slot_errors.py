@@ -1,53 +1,71 @@
-"""Does a text say what its table says? The slot error rate of E2E, by rules."""
+"""Does a text say what its table says? The slot error rate of E2E.
+
+It is a measure by rules (`slot_rules`, `slot_values`), good for comparing systems, and no judgement
+of a single sentence. It does not see
+
+- who is near whom: the name and the landmark may be swapped;
+- misspelt or unusual wording ("Crown Plaza", "a dollar sign on the menu"): counted as missing;
+- places that E2E does not know, where the table does not name them;
+- a value said twice, or the difference between values that mean the same ("high", "5 out of 5").
+
+Keys that are not of E2E are met by their value, word for word.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from models.metrics.slot_rules import PLACES, RULES, SAME, Rule, place, plain, verbatim
+from models.data.tables import Table
+from models.metrics import slot_rules
+from models.metrics.slot_rules import plain, verbatim
+from models.metrics.slot_values import PLACES, RULES, SAME
 
 PLACE_KEYS = ("name", "near")
-MASK = " # "  # stands for a place, so that "Raja Indian Cuisine" does not say "Indian"
+MASK = " @ "  # stands for a place, so that "Raja Indian Cuisine" does not say "Indian"
+
+_place_rule = cache(slot_rules.place)
 
 
 class SlotErrors(NamedTuple):
-    """Counts of slots."""
-
-    missing: int = 0  # the text gives no value
-    wrong: int = 0  # the text gives another value instead
-    added: int = 0  # a value that the table does not hold, and that replaces none
+    missing: int  # the text gives no value
+    wrong: int  # the text gives another value instead
+    added: int  # the text gives a value that the table does not hold, and that replaces none
     slots: int = 0  # of the table
 
     @property
     def rate(self) -> float:
-        """Errors per slot of the table."""
+        """Errors per slot of the table; more than 1 where much is added."""
         return (self.missing + self.wrong + self.added) / self.slots
 
 
-def slot_errors(table: Sequence[tuple[str, str]], text: str) -> SlotErrors:
-    places = {key: value for key, value in table if key in PLACE_KEYS}
-    others = {key: value for key, value in table if key not in PLACE_KEYS}
-    found, rest = _split_places(tuple(places.values()), plain(text))
-    verdicts = [_compare_places(set(places.values()), found)]
-    verdicts += [_compare(key, others.get(key), rest) for key in RULES]
-    verdicts += [_compare_unknown(v, rest) for k, v in others.items() if k not in RULES]
-    return add(verdicts)._replace(slots=len(table))
+def slot_errors(table: Table, text: str) -> SlotErrors:
+    """The errors of one text."""
+    values = dict(table)
+    own_places = {values.pop(key) for key in PLACE_KEYS if key in values}
+    places, rest = _split_places(own_places, plain(text))
+    errors = [_compare_places(own_places, places)]
+    errors += [_compare(key, values.pop(key, None), rest) for key in RULES]
+    errors += [_compare_unknown(value, rest) for value in values.values()]
+    return _sum(errors)._replace(slots=len(table))
 
 
-def add(counts: Iterable[SlotErrors]) -> SlotErrors:
-    return SlotErrors(*(sum(column) for column in zip(*counts, strict=True)))
+def corpus_slot_errors(tables: Sequence[Table], texts: Sequence[str]) -> SlotErrors:
+    """The errors of all texts together, so that long tables weigh more."""
+    return _sum(slot_errors(table, text) for table, text in zip(tables, texts, strict=True))
 
 
-def _split_places(own: tuple[str, ...], text: str) -> tuple[set[str], str]:
+def _sum(errors: Iterable[SlotErrors]) -> SlotErrors:
+    return SlotErrors(*map(sum, zip(*errors, strict=True)))
+
+
+def _split_places(own: set[str], text: str) -> tuple[set[str], str]:
     """The places that the text names, and the text without them."""
     found = set()
-    for name in sorted({*own, *PLACES}, key=len, reverse=True):
-        rule = _place(name)
-        pattern = rule.suggests if name in own and rule.suggests else rule.says
-        text, times = pattern.subn(MASK, text)
+    for name in sorted({*own, *PLACES}, key=lambda name: (-len(name), name)):
+        rule = _place_rule(name)
+        text, times = (rule.suggests if name in own else rule.says).subn(MASK, text)
         if times:
             found.add(name)
     return found, text
@@ -61,19 +79,18 @@ def _compare_places(expected: set[str], found: set[str]) -> SlotErrors:
 
 def _compare(key: str, value: str | None, text: str) -> SlotErrors:
     rules = RULES[key]
-    expected = None if value is None else SAME.get(key, {}).get(value.lower(), value.lower())
-    said = {v for v, rule in rules.items() if v != expected and rule.is_said(text)}
-    if expected is None:
-        return SlotErrors(added=len(said))
-    if rules.get(expected, verbatim(expected)).is_met(text):
-        return SlotErrors(added=len(said))
-    if said:
-        return SlotErrors(wrong=1, added=len(said) - 1)
-    return SlotErrors(missing=1)
+    expected = None if value is None else _canonical(key, value)
+    others = sum(rule.is_said(text) for name, rule in rules.items() if name != expected)
+    if expected is None or rules.get(expected, verbatim(expected)).is_met(text):
+        return SlotErrors(missing=0, wrong=0, added=others)
+    wrong = min(others, 1)
+    return SlotErrors(missing=1 - wrong, wrong=wrong, added=others - wrong)
+
+
+def _canonical(key: str, value: str) -> str:
+    """Values that mean the same have one name."""
+    return SAME.get(key, {}).get(plain(value), plain(value))
 
 
 def _compare_unknown(value: str, text: str) -> SlotErrors:
-    return SlotErrors(missing=int(not verbatim(value).is_met(text)))
-
-
-_place = cache(place)
+    return SlotErrors(missing=int(not verbatim(value).is_met(text)), wrong=0, added=0)

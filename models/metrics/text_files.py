@@ -6,6 +6,7 @@ or `.gz`, in UTF-8. Only a line feed ends a line, with or without a carriage ret
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,14 @@ class References(NamedTuple):
 
     line: int  # of the first
     texts: list[str]
+
+
+class Items(NamedTuple):
+    """What a file holds, and where each item starts."""
+
+    path: Path
+    what: str
+    lines: Sequence[int]
 
 
 def read_texts(path: Path, what: str) -> list[str]:
@@ -48,11 +57,15 @@ def read_references(path: Path) -> list[References]:
     return instances
 
 
-def check_counts(path: Path, what: str, count: int, expected: int, counterpart: str) -> None:
-    """As many texts in the file as there are counterparts in another."""
-    if count != expected:
-        message = f"{count} {what}s, but {expected} {counterpart}"
-        raise DataError(path, message, min(count, expected) + 1)
+def check_counts(first: Items, second: Items) -> None:
+    """As many items in one file as in the other."""
+    shorter, longer = sorted((first, second), key=lambda items: len(items.lines))
+    common = len(shorter.lines)
+    if common < len(longer.lines):
+        message = (
+            f"{len(longer.lines)} {longer.what}, but {common} {shorter.what} in {shorter.path}"
+        )
+        raise DataError(longer.path, message, longer.lines[common])
 
 
 def _lines(path: Path) -> list[str]:

@@ -49,8 +49,8 @@ def test_sizes_and_name():
     assert 150 <= len(CORPUS.vocabulary) <= 300
     lengths = [len(example.words) for example in EXAMPLES]
     assert min(lengths) == 8
-    assert max(lengths) == 25
-    assert 15 <= sum(lengths) / len(lengths) <= 17.5
+    assert max(lengths) == 24
+    assert 15 <= sum(lengths) / len(lengths) <= 17
 
 
 def test_the_same_seed_gives_the_same_sentences():
@@ -60,8 +60,8 @@ def test_the_same_seed_gives_the_same_sentences():
 
 
 def test_the_corpus_is_the_one_that_results_were_measured_on():
-    text = "\n".join(f"{' '.join(e.words)}\t{e.text}\t{e.group}" for e in EXAMPLES)
-    assert hashlib.sha256(text.encode()).hexdigest()[:16] == "DIGEST"
+    text = "\n".join(f"{e.text} {e.group} {e.words} {e.slots}" for e in EXAMPLES)
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == "71f9233aff8d7354"
 
 
 def test_it_is_fast():
@@ -139,14 +139,14 @@ def test_slots_come_in_many_orders_and_some_are_rare():
 
 
 def test_there_are_many_templates():
-    """Nearly 3,000, and the most frequent one has less than 1% of the sentences."""
+    """More than 3,000, and the most frequent one has less than 1% of the sentences."""
     templates = Counter(true_template(example) for example in TRAIN)
     assert len(templates) > 2000
     assert max(templates.values()) < len(TRAIN) / 100
 
 
 def test_a_word_does_not_tell_its_slot():
-    """The best lookup of a word's slot, even of the words it was made from, is wrong for 13%."""
+    """The best lookup of a word's slot, even of the words it was made from, is wrong for 14%."""
     slots_of: dict[str, Counter[str]] = defaultdict(Counter)
     for example in TRAIN:
         for word, slot in zip(example.words, example.slots or (), strict=True):

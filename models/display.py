@@ -1,0 +1,62 @@
+"""Results in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from colorsys import hls_to_rgb
+
+from rich.color import Color
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from models.evaluation import Scores
+from models.recovery import Recovery
+from models.templates import segments
+
+GOLDEN_ANGLE = 137.508  # degrees: hues of neighbouring states are far apart
+
+
+def coloured(words: Sequence[str], states: Sequence[int]) -> Text:
+    """A sentence in the colours of its states; each run of a state ends with its number."""
+    text = Text()
+    for state, run in segments(words, states):
+        style = Style(color=Color.from_rgb(*_colour(state)))
+        text.append(" ".join(run), style + Style(bold=True))
+        text.append(f"/{state} ", style + Style(dim=True))
+    text.rstrip()
+    return text
+
+
+def score_table(scores: Scores, recovery: Recovery | None = None) -> Table:
+    table = Table("measure", "value", "what it is")
+    for name, value, meaning in _rows(scores, recovery):
+        table.add_row(name, f"{value:.3f}" if isinstance(value, float) else str(value), meaning)
+    return table
+
+
+def _rows(scores: Scores, recovery: Recovery | None) -> list[tuple[str, float | int | None, str]]:
+    rows: list[tuple[str, float | int | None, str]] = [
+        ("NLL", scores.nll, "nats per sentence, by importance sampling"),
+        ("PPL", scores.ppl, "exp(total NLL / total words), end marks counted"),
+    ]
+    if scores.neg_elbo is not None:
+        rows += [
+            ("neg. ELBO", scores.neg_elbo, "nats per sentence, exact hard templates"),
+            ("entropy", scores.entropy, "of the posterior, nats per sentence"),
+            ("states in use", scores.states_in_use, "with a thousandth of the words or more"),
+        ]
+    if recovery is not None:
+        rows += [
+            ("NMI", recovery.nmi, "of MAP states and true slots; also called V-measure"),
+            ("homogeneity", recovery.homogeneity, "1 if each state means one slot"),
+            ("completeness", recovery.completeness, "1 if each slot has one state"),
+            ("many-to-one", recovery.many_to_one, "share of words, each state as its main slot"),
+        ]
+    return rows
+
+
+def _colour(state: int) -> tuple[int, int, int]:
+    """A bright hue, the same for the same state."""
+    red, green, blue = hls_to_rgb(state * GOLDEN_ANGLE / 360 % 1, 0.6, 0.75)
+    return round(255 * red), round(255 * green), round(255 * blue)
