@@ -49,7 +49,7 @@ class GradientVariance(lightning.Callback):
 
     def on_train_batch_end(self, trainer: lightning.Trainer, module: Any, *_: Any) -> None:
         if trainer.global_step % self.every == 0:
-            module.log("train/log_variance_ratio", self.measure(module), rank_zero_only=True)
+            module.record({"train/log_variance_ratio": self.measure(module)})
 
     def measure(self, module: TextModelling) -> float:
         was_training = module.model.training

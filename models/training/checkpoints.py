@@ -31,16 +31,24 @@ class AtomicCheckpoints(TorchCheckpointIO):
 
 
 class SaveLast(lightning.Callback):
-    """Keeps the latest state, to resume from: every few steps, and at the end."""
+    """Keeps the latest state, to resume from: every few steps, at each epoch's start, at the end.
+
+    It saves before a step: all that belongs to earlier steps, validation and logs too, is done.
+    """
 
     def __init__(self, run: Path, every: int) -> None:
         self.path, self.every = checkpoint_path(run, LAST), every
 
-    def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
-        if trainer.global_step % self.every == 0:
-            trainer.save_checkpoint(self.path, weights_only=False)
+    def on_train_batch_start(
+        self, trainer: lightning.Trainer, module: Any, batch: Any, index: int
+    ) -> None:
+        if trainer.global_step and (index == 0 or trainer.global_step % self.every == 0):
+            self._save(trainer)
 
     def on_train_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+        self._save(trainer)
+
+    def _save(self, trainer: lightning.Trainer) -> None:
         trainer.save_checkpoint(self.path, weights_only=False)
 
 

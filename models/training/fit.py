@@ -76,7 +76,6 @@ def _trainer(
         callbacks=_callbacks(config, corpus, run, module),
         plugins=[AtomicCheckpoints()],
         use_distributed_sampler=False,  # the loader shares batches itself
-        log_every_n_steps=10,
         num_sanity_val_steps=0,
         enable_model_summary=False,
         enable_progress_bar=sys.stderr.isatty(),

@@ -49,7 +49,8 @@ class MetricsFile(Logger):
         epoch = int(metrics.pop("epoch", 0))
         with self.path.open("a", newline="") as file:
             csv.writer(file).writerows(
-                (step, epoch, metric, repr(float(value))) for metric, value in metrics.items()
+                (int(step or 0), epoch, metric, repr(float(value)))
+                for metric, value in metrics.items()
             )
 
     @rank_zero_only

@@ -17,6 +17,7 @@ from models.evaluation import Scores, Tally
 from models.template_vae import TemplateVAE
 
 TRAINING, VALIDATION, VARIANCE = range(3)  # what random numbers are drawn for
+LOG_EVERY = 10  # steps
 RUN_KEY = "structdist_run"  # where a checkpoint keeps its settings and vocabulary
 
 
@@ -45,7 +46,8 @@ class TextModelling(lightning.LightningModule):
         self.steps_per_epoch = steps_per_epoch
         self.estimator = build_estimator(config.objective)
         self.model = TemplateVAE(config.model, len(vocabulary), self.estimator.latent)
-        self._loss = torch.zeros(())
+        self._loss = self._gradient_norm = torch.zeros(())
+        self._knobs = Knobs()
         self._dev = Tally()
         self.dev_scores: Scores | None = None
 
@@ -64,14 +66,17 @@ class TextModelling(lightning.LightningModule):
         """Make the coming draws a function of seed, step and purpose."""
         torch.manual_seed(_mix(self.config.training.seed, self.global_step, *purpose))
 
+    def record(self, metrics: dict[str, float]) -> None:
+        """Log at the last step done. (Lightning decides by a count that is off after a resume.)"""
+        for logger in self.loggers:
+            logger.log_metrics({**metrics, "epoch": self.current_epoch}, self.global_step - 1)
+
     def training_step(self, batch: Batch, index: int) -> Tensor:
         self.seed_draws(TRAINING, self.global_rank)
-        knobs = self.knobs()
-        loss = self.estimator.loss(self.model, batch, knobs)
+        self._knobs = self.knobs()
+        loss = self.estimator.loss(self.model, batch, self._knobs)
         self._loss = loss.detach()
-        self.log("train/loss", self._loss, prog_bar=True)
-        for name in ("temperature", "beta", "word_dropout"):
-            self.log(f"knobs/{name}", getattr(knobs, name))
+        self.log("train/loss", self._loss, prog_bar=True, logger=False)
         return loss
 
     def configure_gradient_clipping(self, optimizer: Any, *_: Any, **__: Any) -> None:
@@ -80,7 +85,19 @@ class TextModelling(lightning.LightningModule):
         scaled = self.config.machine.precision == "16-mixed"  # its scaler skips such steps
         if not scaled and not (norm.isfinite() and self._loss.isfinite()):
             raise TrainingDivergedError(self.global_step, float(self._loss), float(norm))
-        self.log("train/gradient_norm", norm)
+        self._gradient_norm = norm
+
+    def on_train_batch_end(self, *_: Any) -> None:
+        if self.global_step % LOG_EVERY:
+            return
+        knobs = asdict(self._knobs)
+        self.record(
+            {
+                "train/loss": float(self._loss),
+                "train/gradient_norm": float(self._gradient_norm),
+                **{f"knobs/{k}": knobs[k] for k in ("temperature", "beta", "word_dropout")},
+            }
+        )
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         return torch.optim.Adam(self.parameters(), lr=self.config.training.learning_rate)
@@ -95,10 +112,11 @@ class TextModelling(lightning.LightningModule):
     def on_validation_epoch_end(self) -> None:
         """Every process looks at the whole dev set, with the same draws."""
         self.dev_scores = self._dev.scores()
-        shown = {"bound": self.dev_scores.bound, **asdict(self.dev_scores)}
-        for name, value in shown.items():
-            if value is not None and name != "nll":  # of one sample: no better than the bound
-                self.log(f"dev/{name}", float(value), prog_bar=name == "bound", sync_dist=True)
+        found = {"bound": self.dev_scores.bound, **asdict(self.dev_scores)}
+        del found["nll"]  # of one sample: no better than the bound
+        shown = {f"dev/{k}": float(v) for k, v in found.items() if v is not None}
+        self.record(shown)
+        self.log_dict(shown, logger=False, sync_dist=True)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         words = list(self.vocabulary.words[len(MARKS) :])
