@@ -16,10 +16,10 @@ from torch import nn
 from benchmarks.memory import peak_bytes
 from benchmarks.results import Record
 from benchmarks.timing import Limits, Stopwatch, Timing, race
-from models.data.batch import UNKNOWN, Batch
 from models.config import ModelConfig
+from models.data.batch import UNKNOWN, Batch
 from models.estimators import ESTIMATORS, Estimator, Knobs
-from models.evaluation import importance_log_likelihood
+from models.evaluation import Estimates, importance_estimates
 from models.template_vae import TemplateVAE
 
 EVALUATION = "importance-nll"
@@ -102,7 +102,13 @@ def _training(name: str, plan: Plan, device: torch.device) -> Callable[[Batch], 
 
 def _evaluation(plan: Plan, device: torch.device) -> Callable[[Batch], object]:
     model = plan.model().to(device).eval()
-    return lambda batch: importance_log_likelihood(model, batch, EVALUATION_SAMPLES)
+
+    @torch.no_grad()
+    def evaluate(batch: Batch) -> Estimates:
+        posterior = model.posterior(batch)
+        return importance_estimates(model, batch, posterior, EVALUATION_SAMPLES)
+
+    return evaluate
 
 
 def random_batch(sentences: int, plan: Plan, device: torch.device, seed: int) -> Batch:

@@ -35,6 +35,9 @@ class DataConfig:
     directory: str | None = None
     batch_size: int = 100
 
+    def __post_init__(self) -> None:
+        _require(self, batch_size=1)
+
 
 @dataclass(frozen=True)
 class ModelConfig:
@@ -51,6 +54,11 @@ class ModelConfig:
     hidden_size: int = 300
     num_layers: int = 1
     dropout: float = 0.2
+
+    def __post_init__(self) -> None:
+        _require(self, num_states=2, hidden_size=1, num_layers=1, dropout=0)
+        if self.dropout >= 1:
+            raise ValueError(f"dropout must be below 1, not {self.dropout}")
 
 
 @dataclass(frozen=True)
@@ -79,6 +87,9 @@ class ObjectiveConfig:
     constant_baseline: float = 0.1
     reward_scale: float = 1.0
 
+    def __post_init__(self) -> None:
+        _require(self, num_samples=2)  # REINFORCE compares samples
+
 
 @dataclass(frozen=True)
 class TrainingConfig:
@@ -104,6 +115,10 @@ class TrainingConfig:
     checkpoint_every: int = 100
     variance_every: int = 0
 
+    def __post_init__(self) -> None:
+        _require(self, epochs=1, learning_rate=0, clip=0, checkpoint_every=1)
+        _require(self, patience=0, dev_sentences=0, variance_every=0)
+
 
 @dataclass(frozen=True)
 class MachineConfig:
@@ -120,6 +135,9 @@ class MachineConfig:
     devices: int = 1
     precision: Literal["32-true", "bf16-mixed", "16-mixed"] = "32-true"
     threads: int = 0
+
+    def __post_init__(self) -> None:
+        _require(self, devices=1, threads=0)
 
 
 @dataclass(frozen=True)
@@ -159,3 +177,9 @@ class RunConfig:
             for name, value in mine[part.name].items()
             if others[part.name][name] != value
         ]
+
+
+def _require(config: Any, **smallest: int) -> None:
+    for name, least in smallest.items():
+        if getattr(config, name) < least:
+            raise ValueError(f"{name} must be at least {least}, not {getattr(config, name)}")

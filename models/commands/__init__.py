@@ -31,7 +31,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         one = ArgumentParser(description=command.DESCRIPTION)
         command.add_arguments(one)
         commands.add_subcommand(name, one, help=command.DESCRIPTION.splitlines()[0])
-    options = parser.instantiate_classes(parser.parse_args(arguments))
+    try:
+        options = parser.instantiate_classes(parser.parse_args(arguments))
+    except ValueError as error:  # of a setting
+        parser.error(str(error))
     try:
         COMMANDS[options.command].run(options[options.command])
     except USER_ERRORS as error:

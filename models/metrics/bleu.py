@@ -32,6 +32,8 @@ def token_bleu(outputs: Sequence[str], references: Sequence[Sequence[str]], orde
 
 
 def _bleu(outputs: Sequence[str], references: Sequence[Sequence[str]], **options: Any) -> Bleu:
+    if len(outputs) != len(references):
+        raise ValueError(f"{len(outputs)} outputs, but {len(references)} lists of references")
     with metrics_extra():
         from sacrebleu.metrics.bleu import BLEU
     metric = BLEU(**options)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table as Grid
 
 from models.data.errors import DataError
@@ -98,6 +99,8 @@ def _check_writable(path: Path | None) -> None:
     """Before the work, not after it."""
     if path is not None and not path.parent.is_dir():
         raise DataError(path, "cannot be written: no such directory")
+    if path is not None and path.is_dir():
+        raise DataError(path, "cannot be written: a directory")
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
@@ -113,7 +116,7 @@ def _print(report: Report) -> None:
     grid.add_column("score", justify="right")
     grid.add_column("computed by, from tokens")
     for entry in report.scores:
-        grid.add_row(entry.name, *_shown(entry))
+        grid.add_row(entry.name, *map(escape, _shown(entry)))
     Console().print(grid)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,8 @@ import lightning
 import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.plugins.io import TorchCheckpointIO
+
+from models.training.files import replacing
 
 BEST, LAST = "best", "last"
 
@@ -20,11 +21,8 @@ class AtomicCheckpoints(TorchCheckpointIO):
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any | None = None
     ) -> None:
-        target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = target.with_name(target.name + ".unfinished")
-        torch.save(checkpoint, unfinished)
-        os.replace(unfinished, target)
+        with replacing(Path(path)) as unfinished:
+            torch.save(checkpoint, unfinished)
 
     def load_checkpoint(self, path: str | Path, *_: Any, **__: Any) -> dict[str, Any]:
         return load_checkpoint(Path(path))

@@ -12,6 +12,7 @@ import torch
 import yaml
 from lightning.pytorch.callbacks import Callback, EarlyStopping, TQDMProgressBar
 from lightning.pytorch.loggers import TensorBoardLogger
+from lightning.pytorch.utilities import rank_zero_only
 from torch.utils.data import DataLoader
 
 from models.config import RunConfig
@@ -26,6 +27,7 @@ from models.training.checkpoints import (
     load_checkpoint,
     save_best,
 )
+from models.training.files import replacing
 from models.training.logs import MetricsFile
 from models.training.module import TextModelling
 
@@ -120,9 +122,10 @@ def _checkpoint_to_resume(config: RunConfig, run: Path, resume: bool) -> Path | 
     return last
 
 
+@rank_zero_only
 def _write_config(config: RunConfig, run: Path) -> None:
-    run.mkdir(parents=True, exist_ok=True)
-    (run / "config.yaml").write_text(yaml.safe_dump(config.as_dict(), sort_keys=False))
+    with replacing(run / "config.yaml") as unfinished:
+        unfinished.write_text(yaml.safe_dump(config.as_dict(), sort_keys=False))
 
 
 def _quieten_lightning() -> None:

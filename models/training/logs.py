@@ -10,6 +10,8 @@ from typing import Any
 from lightning.pytorch.loggers.logger import Logger
 from lightning.pytorch.utilities import rank_zero_only
 
+from models.training.files import replacing
+
 COLUMNS = ("step", "epoch", "metric", "value")
 
 
@@ -29,8 +31,7 @@ class MetricsFile(Logger):
         kept: list[dict[str, str]] = []
         if resumed_step is not None and self.path.exists():
             kept = [row for row in read_metrics(self.path) if int(row["step"]) < resumed_step]
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("w", newline="") as file:
+        with replacing(self.path) as unfinished, unfinished.open("w", newline="") as file:
             writer = csv.DictWriter(file, COLUMNS)
             writer.writeheader()
             writer.writerows(kept)
@@ -61,5 +62,4 @@ class MetricsFile(Logger):
 def read_metrics(path: Path) -> list[dict[str, str]]:
     """Whole rows; one that a kill cut short is left out."""
     with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    return [row for row in rows if None not in row and None not in row.values()]
+        return list(csv.DictReader(line for line in file if line.endswith("\n")))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from models.data.batch import PAD, Batch
 from models.config import ModelConfig
+from models.data.batch import PAD, Batch
 from models.template_vae import TemplateVAE
 
 CONFIG = ModelConfig(num_states=3, hidden_size=8)

@@ -34,6 +34,11 @@ def test_bleu_takes_any_number_of_references():
     assert token_bleu(outputs, [["x", "a b c d"], ["e f g h"]]).value == pytest.approx(1)
 
 
+def test_counts_must_agree():
+    with pytest.raises(ValueError, match="1 outputs, but 2 lists"):
+        token_bleu(["a"], [["a"], ["b"]])
+
+
 def test_e2e_bleu_ignores_case_and_splits_punctuation():
     same = e2e_bleu(["The Mill, a pub in town."], [["the mill , a PUB in town ."]])
     assert same.value == pytest.approx(1)

@@ -63,7 +63,7 @@ RIGHT = {
         "kid-friendly",
         "children are welcome",
         "for families",
-        "not only cheap but family friendly",
+        "not only good but family friendly",
     ],
     "familyFriendly[no]": [
         "not family friendly",

@@ -1,0 +1,56 @@
+"""Words have numbers, and those that are not known share one."""
+
+from __future__ import annotations
+
+import pytest
+
+from models.data.batch import END, PAD, START, UNKNOWN
+from models.data.corpus import Corpus, Example
+from models.data.vocabulary import MARKS, Vocabulary
+
+SENTENCES = [["the", "pub", "is", "the", "pub"], ["a", "pub"], []]
+
+
+def test_marks_come_first_then_the_most_frequent():
+    """Equally frequent words stand in alphabetical order."""
+    vocabulary = Vocabulary.of(SENTENCES)
+    assert vocabulary.words == ("<pad>", "<s>", "</s>", "<unk>", "pub", "the", "a", "is")
+    assert [vocabulary.words[mark] for mark in (PAD, START, END, UNKNOWN)] == [*MARKS.values()]
+    assert len(vocabulary) == 8
+
+
+def test_rare_words_are_left_out():
+    assert Vocabulary.of(SENTENCES, min_count=2).words[len(MARKS) :] == ("pub", "the")
+    assert len(Vocabulary.of(SENTENCES, min_count=9)) == len(MARKS)
+
+
+def test_order_of_sentences_does_not_matter():
+    assert Vocabulary.of(SENTENCES[::-1]).words == Vocabulary.of(SENTENCES).words
+
+
+def test_round_trip():
+    vocabulary = Vocabulary(["pub", "the"])
+    assert vocabulary.encode(["the", "pub"]) == [5, 4, END]
+    assert vocabulary.decode([5, 4, END, PAD, 4]) == ["the", "pub"]
+    assert vocabulary.decode([5]) == ["the"]
+
+
+def test_unknown_words():
+    vocabulary = Vocabulary(["pub"])
+    assert vocabulary.encode(["a", "pub"]) == [UNKNOWN, 4, END]
+    assert vocabulary.decode([UNKNOWN, 4]) == ["<unk>", "pub"]
+
+
+def test_an_empty_sentence_has_its_end_mark():
+    assert Vocabulary([]).encode([]) == [END]
+
+
+@pytest.mark.parametrize("words", [["pub", "pub"], ["</s>"]])
+def test_a_word_twice_is_refused(words):
+    with pytest.raises(ValueError, match="each word once"):
+        Vocabulary(words)
+
+
+def test_a_corpus_knows_the_words_of_its_training_split():
+    splits = {"train": [Example(("a", "a", "b"))], "dev": [Example(("c",))], "test": []}
+    assert Corpus("some", splits, min_count=2).vocabulary.words[len(MARKS) :] == ("a",)
