@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
+from models.errors import SettingError
 from models.schedules import Schedule
 
 EstimatorName = Literal[
@@ -58,7 +59,7 @@ class ModelConfig:
     def __post_init__(self) -> None:
         _require(self, num_states=2, hidden_size=1, num_layers=1, dropout=0)
         if self.dropout >= 1:
-            raise ValueError(f"dropout must be below 1, not {self.dropout}")
+            raise SettingError(f"dropout must be below 1, not {self.dropout}")
 
 
 @dataclass(frozen=True)
@@ -182,4 +183,4 @@ class RunConfig:
 def _require(config: Any, **smallest: int) -> None:
     for name, least in smallest.items():
         if getattr(config, name) < least:
-            raise ValueError(f"{name} must be at least {least}, not {getattr(config, name)}")
+            raise SettingError(f"{name} must be at least {least}, not {getattr(config, name)}")

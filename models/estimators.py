@@ -13,6 +13,7 @@ from torch import Tensor
 
 from models.config import ObjectiveConfig
 from models.data.batch import Batch
+from models.decoder import LogJoint
 from models.template_vae import TemplateVAE
 
 
@@ -59,7 +60,7 @@ class Relaxed:
         posterior = model.posterior(batch)
         draw = getattr(posterior, self.sampler)
         states = draw((1,), temperature=knobs.temperature, straight_through=self.straight_through)
-        reward = _log_joint(model, batch, states, knobs).mean()
+        reward = _log_joint(model, batch, states, knobs).total().mean()
         return -reward - knobs.beta * posterior.entropy().mean()
 
 
@@ -67,7 +68,8 @@ class Relaxed:
 class Reinforce:
     """REINFORCE-MS: the score function, each sample against the mean reward of the others.
 
-    `constant` is taken off as well (REINFORCE-MS-C).
+    `constant` is taken off as well (REINFORCE-MS-C). With a fixed target the reward of q is
+    log p(x | z) alone, as log p(z) does not reach q in the relaxed estimators either.
     """
 
     num_samples: int = 5
@@ -82,20 +84,21 @@ class Reinforce:
     def loss(self, model: TemplateVAE, batch: Batch, knobs: Knobs) -> Tensor:
         posterior = model.posterior(batch)
         states = posterior.sample((self.num_samples,))
-        reward = _log_joint(model, batch, states, knobs)  # [S, B]
+        joint = _log_joint(model, batch, states, knobs)  # [S, B]
+        reward = joint.words if knobs.fixed_target else joint.total()
         score = (self._advantage(reward.detach()) * posterior.log_prob(states)).mean()
-        return -reward.mean() - score - knobs.beta * posterior.entropy().mean()
+        return -joint.total().mean() - score - knobs.beta * posterior.entropy().mean()
 
     def _advantage(self, reward: Tensor) -> Tensor:
         others = (reward.sum(0) - reward) / (self.num_samples - 1)
         return self.reward_scale * (reward - others - self.constant)
 
 
-def _log_joint(model: TemplateVAE, batch: Batch, states: Tensor, knobs: Knobs) -> Tensor:
+def _log_joint(model: TemplateVAE, batch: Batch, states: Tensor, knobs: Knobs) -> LogJoint:
     """[S, B]."""
     return model.log_joint(
         batch, states, word_dropout=knobs.word_dropout, fixed_target=knobs.fixed_target
-    ).total()
+    )
 
 
 ESTIMATORS: dict[str, Estimator] = {

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from models.errors import SettingError
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -24,9 +26,9 @@ class Schedule:
 
     def __post_init__(self) -> None:
         if self.epochs < 0:
-            raise ValueError(f"a schedule cannot take {self.epochs} epochs")
+            raise SettingError(f"a schedule cannot take {self.epochs} epochs")
         if self.shape == "geometric" and (self.start <= 0 or self._end <= 0):
-            raise ValueError("a geometric schedule needs a positive start and end")
+            raise SettingError("a geometric schedule needs a positive start and end")
 
     @property
     def _end(self) -> float:

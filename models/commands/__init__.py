@@ -13,11 +13,12 @@ from jsonargparse import ArgumentParser
 from models.commands import data, evaluate, score, train
 from models.data.download import DownloadError
 from models.data.errors import DataError
+from models.errors import SettingError
 from models.training.fit import RunError
 from models.training.module import TrainingDivergedError
 
 COMMANDS = {"train": train, "evaluate": evaluate, "data": data, "score": score}
-USER_ERRORS = (DataError, RunError)  # what the user gave cannot be used: exit code 2
+USER_ERRORS = (DataError, RunError, SettingError)  # what the user gave cannot be used: exit code 2
 FAILURES = (DownloadError, TrainingDivergedError)  # it did not work out: exit code 1
 
 
@@ -33,9 +34,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         commands.add_subcommand(name, one, help=command.DESCRIPTION.splitlines()[0])
     try:
         options = parser.instantiate_classes(parser.parse_args(arguments))
-    except ValueError as error:  # of a setting
-        parser.error(str(error))
-    try:
         COMMANDS[options.command].run(options[options.command])
     except USER_ERRORS as error:
         _stop(error, 2)

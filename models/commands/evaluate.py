@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import torch
 from jsonargparse import ArgumentParser
+from jsonargparse.typing import NonNegativeInt, PositiveInt
 from rich.console import Console
 from rich.progress import track
 
@@ -33,14 +34,22 @@ BATCH = 50
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("run", type=str, help="Folder of the run.")
     parser.add_argument("--split", type=Literal[SPLITS], default="test", help="Which sentences.")
-    parser.add_argument("--samples", type=int, default=100, help="Importance samples a sentence.")
+    parser.add_argument(
+        "--samples", type=PositiveInt, default=100, help="Importance samples a sentence."
+    )
     parser.add_argument(
         "--checkpoint", type=Literal["best", "last"], default=BEST, help="By the dev set, or last."
     )
-    parser.add_argument("--limit", type=int, default=0, help="Only so many sentences; 0 for all.")
-    parser.add_argument("--show", type=int, default=5, help="Sentences to show with their states.")
+    parser.add_argument(
+        "--limit", type=NonNegativeInt, default=0, help="Only so many sentences; 0 for all."
+    )
+    parser.add_argument(
+        "--show", type=NonNegativeInt, default=5, help="Sentences to show with their states."
+    )
     parser.add_argument("--seed", type=int, default=0, help="Of the samples.")
-    parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: torch's choice.")
+    parser.add_argument(
+        "--threads", type=NonNegativeInt, default=0, help="CPU threads; 0: torch's choice."
+    )
     parser.add_argument("--json", type=str | None, help="Also write the numbers to this file.")
 
 

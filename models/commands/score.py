@@ -6,12 +6,17 @@ from typing import Any
 
 from jsonargparse import ArgumentParser
 
-DESCRIPTION = """Score generated texts against references."""
+from models.metrics.command import score
+
+DESCRIPTION = """Score generated texts with the official metrics.
+
+  python -m models score --protocol e2e --outputs outputs.txt --references references.txt
+  python -m models score --protocol paraphrase --outputs o.txt --references r.txt --inputs i.txt"""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    pass
+    parser.add_function_arguments(score)
 
 
 def run(options: Any) -> None:
-    raise NotImplementedError
+    score(**options)

@@ -9,6 +9,7 @@ import torch
 
 from models.data.batch import PAD, Batch
 from models.data.vocabulary import Vocabulary
+from models.errors import SettingError
 
 BATCHES_IN_A_POOL = 20  # sentences are sorted by length within pools of so many batches
 
@@ -48,9 +49,11 @@ class BucketedLoader:
         world_size: int = 1,
     ) -> None:
         if batch_size < world_size:
-            raise ValueError(f"a batch of {batch_size} cannot be shared by {world_size} processes")
+            raise SettingError(
+                f"a batch of {batch_size} cannot be shared by {world_size} processes"
+            )
         if len(sentences) < world_size:
-            raise ValueError(f"{len(sentences)} sentences are too few for {world_size} processes")
+            raise SettingError(f"{len(sentences)} sentences are too few for {world_size} processes")
         self.sentences, self.batch_size = sentences, batch_size
         self.seed, self.world_size = seed, world_size
         self.follow(lambda: 0)

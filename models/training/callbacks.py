@@ -6,6 +6,7 @@ from typing import Any
 
 import lightning
 import torch
+from lightning.pytorch.callbacks import EarlyStopping
 from lightning.pytorch.utilities import rank_zero_warn
 from torch import Tensor
 
@@ -34,6 +35,18 @@ class EpochLines(lightning.Callback):
             print(
                 f"epoch {trainer.current_epoch + 1}, step {trainer.global_step}: {line}", flush=True
             )
+
+
+class StopEarly(EarlyStopping):
+    """Stops when the dev set gets no better. Resumed, it goes by the patience it has now."""
+
+    __qualname__ = EarlyStopping.__qualname__  # the name of its state in a checkpoint
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        super().load_state_dict({**state_dict, "patience": self.patience})
+
+    def on_fit_start(self, trainer: lightning.Trainer, module: Any) -> None:
+        trainer.should_stop = self.wait_count >= self.patience
 
 
 class GradientVariance(lightning.Callback):

@@ -50,15 +50,30 @@ class SaveLast(lightning.Callback):
         trainer.save_checkpoint(self.path, weights_only=False)
 
 
-def save_best(run: Path) -> ModelCheckpoint:
-    """Keeps the state with the best dev set."""
-    return ModelCheckpoint(
-        checkpoint_path(run, BEST).parent,
-        filename=BEST,
-        monitor="dev/bound",
-        save_top_k=1,
-        enable_version_counter=False,
-    )
+class SaveBest(ModelCheckpoint):
+    """Keeps the state with the best dev set; a run knows its best after its folder was moved."""
+
+    __qualname__ = ModelCheckpoint.__qualname__  # the name of its state in a checkpoint
+
+    def __init__(self, run: Path) -> None:
+        self.path = checkpoint_path(run, BEST)
+        super().__init__(
+            self.path.parent,
+            filename=BEST,
+            monitor="dev/bound",
+            save_top_k=1,
+            enable_version_counter=False,
+        )
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        path, scores = str(self.path.resolve()), state_dict["best_k_models"].values()
+        here = {
+            "dirpath": self.dirpath,
+            "best_model_path": path,
+            "kth_best_model_path": path,
+            "best_k_models": dict(zip([path], scores, strict=False)),  # one, or none yet
+        }
+        super().load_state_dict({**state_dict, **here})
 
 
 def checkpoint_path(run: Path, name: str) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 import lightning
 import torch
 import yaml
-from lightning.pytorch.callbacks import Callback, EarlyStopping, TQDMProgressBar
+from lightning.pytorch.callbacks import Callback, TQDMProgressBar
 from lightning.pytorch.loggers import TensorBoardLogger
 from lightning.pytorch.utilities import rank_zero_only
 from torch.utils.data import DataLoader
@@ -18,14 +18,14 @@ from torch.utils.data import DataLoader
 from models.config import RunConfig
 from models.data.corpus import Corpus
 from models.data.loader import BucketedLoader, collate, encode, in_order
-from models.training.callbacks import CollapseWarning, EpochLines, GradientVariance
+from models.training.callbacks import CollapseWarning, EpochLines, GradientVariance, StopEarly
 from models.training.checkpoints import (
     LAST,
     AtomicCheckpoints,
+    SaveBest,
     SaveLast,
     checkpoint_path,
     load_checkpoint,
-    save_best,
 )
 from models.training.files import replacing
 from models.training.logs import MetricsFile
@@ -88,11 +88,11 @@ def _callbacks(
     config: RunConfig, corpus: Corpus, run: Path, module: TextModelling
 ) -> list[Callback]:
     settings = config.training
-    callbacks: list[Callback] = [CollapseWarning(), save_best(run)]
+    callbacks: list[Callback] = [CollapseWarning(), SaveBest(run)]
     callbacks.append(SaveLast(run, settings.checkpoint_every))
     callbacks.append(TQDMProgressBar(refresh_rate=5) if sys.stderr.isatty() else EpochLines())
     if settings.patience:
-        callbacks.append(EarlyStopping("dev/bound", patience=settings.patience))
+        callbacks.append(StopEarly("dev/bound", patience=settings.patience))
     if settings.variance_every and module.model.latent:
         probe = collate(_dev_sentences(config, corpus)[:PROBE_SENTENCES])
         callbacks.append(GradientVariance(probe, settings.variance_every))
@@ -134,6 +134,7 @@ def _quieten_lightning() -> None:
         "You're resuming from a checkpoint that ended before",  # the loader knows where to go on
         "The 'val_dataloader' does not have many workers",
         "The 'train_dataloader' does not have many workers",
+        "The number of training batches .* is smaller than the logging interval",
         "Checkpoint directory .* exists and is not empty",
         "Trying to infer the `batch_size`",
         "`isinstance\\(treespec, LeafSpec\\)` is deprecated",

@@ -26,10 +26,9 @@ class TrainingDivergedError(RuntimeError):
 
     def __init__(self, step: int, loss: float, gradient_norm: float) -> None:
         super().__init__(
-            f"training diverged at step {step}: loss {loss}, gradient norm {gradient_norm}. Try a "
-            "smaller training.learning_rate or training.clip, a higher objective.temperature, or "
-            "--precision 32-true; then start anew, or go on with --resume from the last "
-            "checkpoint, which is from before this step."
+            f"training diverged at step {step}: loss {loss}, gradient norm {gradient_norm}. Start "
+            "a new run with a smaller training.learning_rate or training.clip, a higher "
+            "objective.temperature, or --precision 32-true; this one, resumed, would do the same."
         )
 
 

@@ -18,6 +18,7 @@ from models.config import (
 )
 from models.data.corpus import Corpus
 from models.data.synthetic import synthetic_corpus
+from models.training import callbacks
 from models.training.checkpoints import checkpoint_path, load_checkpoint
 from models.training.logs import read_metrics
 
@@ -38,13 +39,22 @@ def tiny(**changes: dict[str, Any]) -> RunConfig:
     return replace(TINY, **parts)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _few_gradients():
+    """Enough for a variance; most of the time would go there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(callbacks, "GRADIENTS", 2)
+        yield
+
+
 @pytest.fixture(scope="session")
 def corpus() -> Corpus:
     return synthetic_corpus(num_train=50, num_dev=10, num_test=1)
 
 
 def logged(run: Path, metric: str) -> list[float]:
-    return [float(row["value"]) for row in read_metrics(run / "metrics.csv") if row["metric"] == metric]
+    rows = read_metrics(run / "metrics.csv")
+    return [float(row["value"]) for row in rows if row["metric"] == metric]
 
 
 def outcome(run: Path) -> dict[str, Any]:

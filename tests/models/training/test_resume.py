@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import shutil
 
-import lightning
 import pytest
 
-from models.config import RunConfig
-from models.training import fit as module
 from models.training.fit import RunError, fit
 from tests.models.training.conftest import EPOCHS, STEPS, TINY, logged, outcome, tiny
+from tests.models.training.killing import CALLS, Bomb, survives
 
-TIMES = {
-    "on_train_epoch_start": EPOCHS,
-    "on_train_batch_start": EPOCHS * STEPS,
-    "on_before_optimizer_step": EPOCHS * STEPS,
-    "on_train_batch_end": EPOCHS * STEPS,
-    "on_validation_start": EPOCHS,
-    "on_validation_batch_end": EPOCHS,
-    "on_validation_end": EPOCHS,
-    "on_train_epoch_end": EPOCHS,
-    "on_train_end": 1,
-}
-ALL_POINTS = [(hook, n) for hook, times in TIMES.items() for n in range(1, times + 1)]
+pytestmark = pytest.mark.filterwarnings("ignore:posterior collapse", "ignore:.*`ckpt_path`")
+
+ALL_POINTS = [(hook, n) for hook, calls in CALLS.items() for n in range(1, calls + 1)]
 SOME_POINTS = [
     ("on_train_epoch_start", 2),
-    ("on_train_batch_start", 1),
+    ("on_train_batch_start", 1),  # before the first step
     ("on_train_batch_start", 6),
-    ("on_train_batch_start", 9),
+    ("on_train_batch_start", 9),  # the first of an epoch
     ("on_before_optimizer_step", 4),
     ("on_train_batch_end", 7),
-    ("on_train_batch_end", 8),
+    ("on_train_batch_end", 8),  # the last of an epoch
     ("on_validation_start", 1),
     ("on_validation_batch_end", 2),
     ("on_validation_end", 3),
@@ -40,36 +29,146 @@ SOME_POINTS = [
 ]
 
 
-class Killed(BaseException):
-    """No `Exception`: nobody is to handle it."""
+def idle(patience):
+    training = {"learning_rate": 0.0, "patience": patience, "variance_every": 0}
+    return tiny(objective={"estimator": "rnnlm"}, training=training)
 
 
-class Bomb(lightning.Callback):
-    """Goes off at the n-th call of a hook."""
-
-    def __init__(self, hook: str, n: int) -> None:
-        self.left = n
-        setattr(self, hook, self._tick)
-
-    def _tick(self, *_: object) -> None:
-        self.left -= 1
-        if self.left == 0:
-            raise Killed
+IDLE = idle(patience=1)
 
 
-class Armed:
-    """Trains with a bomb among the callbacks, as the first of them or the last."""
+@pytest.fixture(scope="module")
+def uninterrupted(corpus, tmp_path_factory):
+    run = tmp_path_factory.mktemp("runs") / "uninterrupted"
+    fit(TINY, corpus, run)
+    return run
 
-    def __init__(self, corpus, monkeypatch) -> None:
-        self.corpus, self.monkeypatch = corpus, monkeypatch
 
-    def killed(self, run: Path, bomb: Bomb, config: RunConfig, first: bool, resume: bool) -> bool:
-        callbacks = module._callbacks
-        with self.monkeypatch.context() as patch:
-            armed = (lambda *a: [bomb, *callbacks(*a)]) if first else (lambda *a: [*callbacks(*a), bomb])
-            patch.setattr(module, "_callbacks", armed)
-            try:
-                fit(config, self.corpus, run, resume)
-            except Killed:
-                return True
-        return False
+def check(bomb, config, corpus, run, expected):
+    assert not survives(bomb, config, corpus, run)
+    fit(config, corpus, run, resume=True)
+    assert outcome(run) == expected
+
+
+@pytest.mark.parametrize(("hook", "n"), SOME_POINTS)
+def test_killed_once(hook, n, corpus, tmp_path, uninterrupted):
+    check(Bomb(hook, n), TINY, corpus, tmp_path, outcome(uninterrupted))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize(("hook", "n"), ALL_POINTS)
+def test_killed_at_any_moment(hook, n, first, corpus, tmp_path, uninterrupted):
+    check(Bomb(hook, n, first), TINY, corpus, tmp_path, outcome(uninterrupted))
+
+
+def test_every_moment_is_among_the_points(corpus, tmp_path):
+    """One call more than there are, of any hook, and the run survives."""
+    bombs = [Bomb(hook, calls + 1) for hook, calls in CALLS.items()]
+
+    class All(Bomb):
+        def among(self, callbacks):
+            return [*callbacks, *bombs]
+
+    assert survives(All("setup", 0), TINY, corpus, tmp_path)
+    assert all(bomb.left == 1 for bomb in bombs)
+
+
+def test_killed_again_and_again(corpus, tmp_path, uninterrupted):
+    attempts = 1
+    while not survives(Bomb("on_train_batch_end", 4), TINY, corpus, tmp_path, resume=True):
+        attempts += 1
+    assert attempts == 4  # three new steps each time, and the last one again
+    assert outcome(tmp_path) == outcome(uninterrupted)
+
+
+@pytest.mark.parametrize(("hook", "n"), [("on_train_batch_end", 8), ("on_validation_end", 1)])
+def test_checkpoints_that_do_not_fit_the_epoch(hook, n, corpus, tmp_path, uninterrupted):
+    """Saved after 3, 6, 9 steps and at the start of each epoch of 4; the outcome is the same."""
+    config = tiny(training={"checkpoint_every": 3})
+    check(Bomb(hook, n), config, corpus, tmp_path, outcome(uninterrupted))
+
+
+@pytest.mark.parametrize("estimator", ["rnnlm", "reinforce-ms"])
+def test_other_estimators(estimator, corpus, tmp_path):
+    config = tiny(objective={"estimator": estimator}, training={"epochs": 2})
+    fit(config, corpus, tmp_path / "whole")
+    expected = outcome(tmp_path / "whole")
+    check(Bomb("on_train_batch_end", 3), config, corpus, tmp_path / "killed", expected)
+
+
+@pytest.fixture(scope="module")
+def stopped_early(corpus, tmp_path_factory):
+    """Nothing is learnt, so the second epoch is no better than the first."""
+    run = tmp_path_factory.mktemp("runs") / "stopped"
+    fit(IDLE, corpus, run)
+    assert outcome(run)["step"] == 2 * STEPS < EPOCHS * STEPS
+    return run
+
+
+def test_a_run_that_stops_early_stops_at_the_same_epoch(corpus, tmp_path, stopped_early):
+    check(Bomb("on_train_epoch_end", 2), IDLE, corpus, tmp_path, outcome(stopped_early))
+
+
+@pytest.mark.parametrize(
+    ("patience", "epochs"), [(1, 2), (2, 3), (0, 3)], ids=["as before", "more", "no end"]
+)
+def test_patience_may_change(patience, epochs, corpus, tmp_path, stopped_early):
+    """With the patience it had, a run that has stopped stays as it is."""
+    run = shutil.copytree(stopped_early, tmp_path / "run")
+    fit(idle(patience), corpus, run, resume=True)
+    assert outcome(run)["step"] == epochs * STEPS
+    assert len(logged(run, "dev/bound")) == epochs
+
+
+def test_resuming_a_finished_run_changes_nothing(corpus, tmp_path, uninterrupted):
+    run = shutil.copytree(uninterrupted, tmp_path / "run")
+    fit(TINY, corpus, run, resume=True)
+    assert outcome(run) == outcome(uninterrupted)
+
+
+def test_a_run_that_moved_knows_its_best(corpus, tmp_path):
+    """The first epoch's, at a learning rate that leads astray."""
+    config = tiny(training={"learning_rate": 0.1})
+    assert not survives(Bomb("on_train_batch_end", 6), config, corpus, tmp_path / "here")
+    run = shutil.move(tmp_path / "here", tmp_path / "there")
+    fit(config, corpus, run, resume=True)
+    bounds = logged(run, "dev/bound")
+    assert bounds[0] == min(bounds)
+    assert outcome(run)["best step"] == STEPS
+
+
+def test_more_epochs(corpus, tmp_path, uninterrupted):
+    """A finished run goes on to where a longer one would have come."""
+    fit(tiny(training={"epochs": 1}), corpus, tmp_path)
+    fit(TINY, corpus, tmp_path, resume=True)
+    assert outcome(tmp_path) == outcome(uninterrupted)
+
+
+def test_resuming_nothing_is_a_start(corpus, tmp_path, uninterrupted):
+    fit(TINY, corpus, tmp_path, resume=True)
+    assert outcome(tmp_path) == outcome(uninterrupted)
+
+
+def test_a_folder_that_holds_a_run(corpus, uninterrupted):
+    before = outcome(uninterrupted)
+    with pytest.raises(RunError, match="holds a run already: go on with --resume"):
+        fit(TINY, corpus, uninterrupted)
+    assert outcome(uninterrupted) == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "names"),
+    [
+        ({"model": {"hidden_size": 9}}, "model.hidden_size"),
+        ({"objective": {"estimator": "pm-mrf"}}, "objective.estimator"),
+        (
+            {"data": {"batch_size": 5}, "training": {"seed": 1, "epochs": 9}},
+            "data.batch_size, training.seed",
+        ),
+    ],
+)
+def test_other_settings_are_refused_by_name(changes, names, corpus, uninterrupted):
+    with pytest.raises(RunError, match=f"other settings, see {names}$"):
+        fit(tiny(**changes), corpus, uninterrupted, resume=True)
+    assert len(logged(uninterrupted, "dev/bound")) == EPOCHS

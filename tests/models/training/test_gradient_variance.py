@@ -1,0 +1,69 @@
+"""The gradient's variance is measured rightly, and measuring it changes nothing."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from models.data.loader import collate, encode
+from models.training.callbacks import GradientVariance, log_variance_ratio
+from models.training.fit import fit
+from models.training.module import TextModelling
+from tests.models.training.conftest import EPOCHS, STEPS, logged, outcome, tiny
+
+pytestmark = pytest.mark.filterwarnings("ignore:posterior collapse")
+
+
+@pytest.mark.parametrize(
+    ("draws", "expected"),
+    [
+        ([[1.0], [3.0]], math.log(2 / 2)),
+        ([[-1.0], [-5.0]], math.log(8 / 3)),
+        ([[1.0, -1.0], [3.0, -5.0]], (math.log(1) + math.log(8 / 3)) / 2),
+        ([[1.0, 7.0], [3.0, 7.0]], math.log(1)),  # the second never changes
+        ([[1.0, 7.0], [3.0, -7.0]], math.log(1)),  # the second has no mean to compare with
+    ],
+)
+def test_known_numbers(draws, expected):
+    assert log_variance_ratio(torch.tensor(draws)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("draws", [[[1.0, 0.0]] * 3, [[1.0], [-1.0]]])
+def test_nothing_to_measure(draws):
+    assert math.isnan(log_variance_ratio(torch.tensor(draws)))
+
+
+def test_tiny_gradients_do_not_underflow():
+    draws = torch.tensor([[1e-30], [3e-30]])
+    assert log_variance_ratio(draws) == pytest.approx(math.log(1e-30), rel=1e-5)
+
+
+def test_measuring_does_not_disturb_training(corpus, tmp_path):
+    often, never = (tiny(training={"variance_every": every}) for every in (2, 0))
+    fit(often, corpus, tmp_path / "often")
+    fit(never, corpus, tmp_path / "never")
+    measured = logged(tmp_path / "often", "train/log_variance_ratio")
+    assert len(measured) == EPOCHS * STEPS / 2
+    assert all(map(math.isfinite, measured))
+    assert logged(tmp_path / "never", "train/log_variance_ratio") == []
+    found, expected = outcome(tmp_path / "often"), outcome(tmp_path / "never")
+    for part in ("weights", "optimizer", "best weights"):
+        assert found[part] == expected[part]
+
+
+def test_the_model_is_left_as_it_was(corpus):
+    module = TextModelling(tiny(), corpus.vocabulary, STEPS).train()
+    probe = collate(encode([e.words for e in corpus.splits["dev"]], corpus.vocabulary))
+    first = GradientVariance(probe, every=1).measure(module)
+    assert module.model.training
+    assert all(parameter.grad is None for parameter in module.parameters())
+    torch.manual_seed(5)
+    assert GradientVariance(probe, every=1).measure(module) == first
+
+
+def test_a_language_model_has_none(corpus, tmp_path):
+    config = tiny(objective={"estimator": "rnnlm"}, training={"epochs": 1, "variance_every": 1})
+    fit(config, corpus, tmp_path)
+    assert logged(tmp_path, "train/log_variance_ratio") == []
