@@ -2,13 +2,14 @@
 # make test      lint, types and tests (sets up if needed)
 # make test-all  the same with the slow tests
 # make lint      lint and types alone
+# make demo      train a template VAE on the built-in corpus and look at what it learnt
 # make clean     remove everything that was made
 
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup test test-all lint clean
+.PHONY: setup test test-all lint demo clean
 
 setup: $(READY)
 
@@ -28,6 +29,13 @@ test: lint
 
 test-all: lint
 	$(BIN)/pytest -m 'slow or not slow'
+
+demo: setup
+	rm -rf runs/demo runs/demo-rnnlm
+	$(BIN)/python -m models train --config models/configs/demo.yaml --run runs/demo
+	$(BIN)/python -m models train --config models/configs/demo-rnnlm.yaml --run runs/demo-rnnlm
+	$(BIN)/python -m models evaluate runs/demo-rnnlm
+	$(BIN)/python -m models evaluate runs/demo --show 8
 
 clean:
 	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

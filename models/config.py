@@ -11,6 +11,7 @@ from typing import Any, Literal
 from models.errors import SettingError
 from models.schedules import Schedule
 
+SCHEDULES = ("temperature", "beta", "word_dropout", "context_dropout", "target_gradient")
 EstimatorName = Literal[
     "rnnlm",
     "gumbel-crf",
@@ -49,12 +50,14 @@ class ModelConfig:
         hidden_size: Of the LSTMs, in each direction, and of the word embeddings.
         num_layers: Of each LSTM.
         dropout: On embeddings and LSTM outputs.
+        word_scores: Score states by the word itself, too, not by the BiLSTM alone.
     """
 
     num_states: int = 20
     hidden_size: int = 300
     num_layers: int = 1
     dropout: float = 0.2
+    word_scores: bool = False
 
     def __post_init__(self) -> None:
         _require(self, num_states=2, hidden_size=1, num_layers=1, dropout=0)
@@ -72,8 +75,12 @@ class ObjectiveConfig:
         beta: Weight of the posterior's entropy, per sentence. Too small, and the posterior becomes
             constant; too large, and it becomes uniform.
         word_dropout: Share of the decoder's input words hidden, so that it heeds the template.
-        fixed_target: Take sampled states as fixed targets of p(z), as the published code does;
-            otherwise a gradient flows from there to q, and q soon collapses.
+        context_dropout: Share of sentences without context: states are scored by their word alone
+            (see `model.word_scores`), and words are predicted from their state alone. States that
+            begin as classes of words keep their meaning.
+        target_gradient: Share of the gradient of log p(z) that reaches q through the sampled
+            states. With 0 they are fixed targets of p(z), as in the published code; with 1 it is
+            the gradient of the bound, and q soon collapses unless the decoder needs the states.
         num_samples: Per sentence, of the REINFORCE estimators.
         constant_baseline: Taken off the reward by `reinforce-ms-c`.
         reward_scale: Factor on the score-function term of the REINFORCE estimators.
@@ -83,7 +90,8 @@ class ObjectiveConfig:
     temperature: Schedule = field(default_factory=lambda: Schedule(1.0))
     beta: Schedule = field(default_factory=lambda: Schedule(0.1))
     word_dropout: Schedule = field(default_factory=lambda: Schedule(1.0, 0.0, 1.0))
-    fixed_target: bool = True
+    context_dropout: Schedule = field(default_factory=lambda: Schedule(0.0))
+    target_gradient: Schedule = field(default_factory=lambda: Schedule(0.0))
     num_samples: int = 5
     constant_baseline: float = 0.1
     reward_scale: float = 1.0
@@ -151,27 +159,33 @@ class RunConfig:
     training: TrainingConfig = field(default_factory=TrainingConfig)
     machine: MachineConfig = field(default_factory=MachineConfig)
 
+    def __post_init__(self) -> None:
+        if self.objective.context_dropout.start > 0 and not self.model.word_scores:
+            raise SettingError("objective.context_dropout needs model.word_scores true")
+
     def as_dict(self) -> dict[str, Any]:
-        """Of plain types, as in a YAML file."""
-        return asdict(self)
+        """Of plain types, as in a file for `--config`: those of the machine stand alone."""
+        parts = asdict(self)
+        return parts | parts.pop("machine")
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> RunConfig:
         """The inverse of `as_dict`."""
         objective = dict(values["objective"])
-        for name in ("temperature", "beta", "word_dropout"):
-            objective[name] = Schedule(**objective[name])
+        for name in SCHEDULES:
+            if name in objective:
+                objective[name] = Schedule(**objective[name])
         return cls(
             DataConfig(**values["data"]),
             ModelConfig(**values["model"]),
             ObjectiveConfig(**objective),
             TrainingConfig(**values["training"]),
-            MachineConfig(**values["machine"]),
+            MachineConfig(**{f.name: values[f.name] for f in fields(MachineConfig)}),
         )
 
     def differences(self, other: RunConfig) -> list[str]:
         """Dotted names of settings that differ."""
-        mine, others = self.as_dict(), other.as_dict()
+        mine, others = asdict(self), asdict(other)
         return [
             f"{part.name}.{name}"
             for part in fields(self)

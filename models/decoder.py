@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy, linear, pad
 
 from models.config import ModelConfig
 from models.data.batch import PAD, START, UNKNOWN, Batch
-from models.dropout import Dropout
+from models.dropout import Dropout, drop_sentences
 from models.recurrent import LSTM
 
 
@@ -55,13 +55,17 @@ class Decoder(nn.Module):
         states: Tensor | None,
         *,
         word_dropout: float = 0.0,
-        fixed_target: bool = True,
+        context_dropout: float = 0.0,
+        target_gradient: float = 0.0,
     ) -> LogJoint:
         """Score sentences under templates [B, T, K], hard or relaxed.
 
-        With `fixed_target` the states are the target of p(z) as numbers: no gradient flows from
-        there to q (it does through the inputs). That is how the published code trains, and what
-        keeps q from collapsing: with that gradient q soon becomes constant or uniform.
+        In training, `word_dropout` hides that share of the input words, and `context_dropout` is
+        the share of sentences whose words are each predicted from their state alone.
+
+        `target_gradient` is the share of the gradient that flows from log p(z) to q through the
+        states as targets (through the inputs, all of it does). With 0 they are fixed targets: so
+        the published code trains, and so q learns while the decoder could do without states.
         """
         inputs = self.dropout(self.embedding(self._drop(batch.inputs(), word_dropout)))
         if states is None or self.to_states is None:
@@ -70,10 +74,12 @@ class Decoder(nn.Module):
             return LogJoint(words, torch.zeros_like(words))
         before = pad(states[:, :-1], (0, 0, 1, 0))
         hidden = self.dropout(self.lstm(torch.cat([before, inputs], -1))[0])
-        target = states.detach() if fixed_target else states
+        fixed = states.detach()
+        target = fixed + target_gradient * (states - fixed)
         log_probs = self.to_states(hidden).log_softmax(-1)
+        context = drop_sentences(hidden, context_dropout if self.training else 0.0)
         return LogJoint(
-            self._score_words(torch.cat([states, hidden], -1), batch),
+            self._score_words(torch.cat([states, context], -1), batch),
             (target * log_probs).sum((-1, -2)),  # templates are zero in the padding
         )
 

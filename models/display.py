@@ -28,8 +28,8 @@ def coloured(words: Sequence[str], states: Sequence[int]) -> Text:
     return text
 
 
-def score_table(scores: Scores, recovery: Recovery | None = None) -> Table:
-    table = Table("measure", "value", "what it is")
+def score_table(title: str, scores: Scores, recovery: Recovery | None = None) -> Table:
+    table = Table("measure", "value", "what it is", title=title)
     for name, value, meaning in _rows(scores, recovery):
         table.add_row(name, f"{value:.3f}" if isinstance(value, float) else str(value), meaning)
     return table

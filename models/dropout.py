@@ -28,3 +28,11 @@ class Dropout(nn.Module):
         levels = draws.view(torch.int16)[: values.numel()].view(values.shape)
         keep = (levels >= self.threshold - LEVELS // 2).to(values.dtype)
         return values * keep.mul_(LEVELS / (LEVELS - self.threshold))
+
+
+def drop_sentences(values: Tensor, rate: float) -> Tensor:
+    """Make whole sentences of [B, T, D] zero, each with probability `rate`."""
+    if rate == 0:
+        return values
+    keep = torch.rand(len(values), 1, 1, device=values.device) >= rate
+    return values * keep

@@ -24,7 +24,8 @@ class Knobs:
     temperature: float = 1.0
     beta: float = 0.03  # weight of the entropy, per sentence
     word_dropout: float = 0.0
-    fixed_target: bool = True  # see `Decoder.forward`
+    context_dropout: float = 0.0
+    target_gradient: float = 0.0  # see `Decoder.forward`
 
 
 class Estimator(Protocol):
@@ -57,7 +58,7 @@ class Relaxed:
     latent: bool = True
 
     def loss(self, model: TemplateVAE, batch: Batch, knobs: Knobs) -> Tensor:
-        posterior = model.posterior(batch)
+        posterior = model.posterior(batch, knobs.context_dropout)
         draw = getattr(posterior, self.sampler)
         states = draw((1,), temperature=knobs.temperature, straight_through=self.straight_through)
         reward = _log_joint(model, batch, states, knobs).total().mean()
@@ -68,8 +69,8 @@ class Relaxed:
 class Reinforce:
     """REINFORCE-MS: the score function, each sample against the mean reward of the others.
 
-    `constant` is taken off as well (REINFORCE-MS-C). With a fixed target the reward of q is
-    log p(x | z) alone, as log p(z) does not reach q in the relaxed estimators either.
+    `constant` is taken off as well (REINFORCE-MS-C). As in the relaxed estimators, log p(z)
+    reaches q by its `target_gradient` share only.
     """
 
     num_samples: int = 5
@@ -82,10 +83,10 @@ class Reinforce:
             raise ValueError("REINFORCE-MS compares samples: num_samples must be at least 2")
 
     def loss(self, model: TemplateVAE, batch: Batch, knobs: Knobs) -> Tensor:
-        posterior = model.posterior(batch)
+        posterior = model.posterior(batch, knobs.context_dropout)
         states = posterior.sample((self.num_samples,))
         joint = _log_joint(model, batch, states, knobs)  # [S, B]
-        reward = joint.words if knobs.fixed_target else joint.total()
+        reward = joint.words + knobs.target_gradient * joint.states
         score = (self._advantage(reward.detach()) * posterior.log_prob(states)).mean()
         return -joint.total().mean() - score - knobs.beta * posterior.entropy().mean()
 
@@ -97,7 +98,11 @@ class Reinforce:
 def _log_joint(model: TemplateVAE, batch: Batch, states: Tensor, knobs: Knobs) -> LogJoint:
     """[S, B]."""
     return model.log_joint(
-        batch, states, word_dropout=knobs.word_dropout, fixed_target=knobs.fixed_target
+        batch,
+        states,
+        word_dropout=knobs.word_dropout,
+        context_dropout=knobs.context_dropout,
+        target_gradient=knobs.target_gradient,
     )
 
 

@@ -7,7 +7,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from models.config import ModelConfig
 from models.data.batch import PAD, Batch
-from models.dropout import Dropout
+from models.dropout import Dropout, drop_sentences
 from models.recurrent import LSTM
 from structdist import LinearChain, LinearChainCRF
 
@@ -20,14 +20,22 @@ class InferenceNetwork(nn.Module):
         self.lstm = LSTM(size, size, config.num_layers, bidirectional=True)
         self.dropout = Dropout(config.dropout)
         self.scores = nn.Linear(2 * size, config.num_states)
+        self.word_scores = nn.Linear(size, config.num_states) if config.word_scores else None
         self.crf = LinearChain(config.num_states)
 
-    def forward(self, batch: Batch) -> LinearChainCRF:
-        """The posterior over templates, batch shape [B], event shape [T, K]."""
+    def forward(self, batch: Batch, context_dropout: float = 0.0) -> LinearChainCRF:
+        """The posterior over templates, batch shape [B], event shape [T, K].
+
+        In training, `context_dropout` is the share of sentences whose words are scored alone.
+        """
         words = self.dropout(self.embedding(batch.words))
         lengths = batch.lengths.cpu()
         packed = pack_padded_sequence(words, lengths, batch_first=True, enforce_sorted=False)
         hidden, _ = pad_packed_sequence(
             self.lstm(packed)[0], batch_first=True, total_length=batch.words.shape[1]
         )
-        return self.crf(self.scores(self.dropout(hidden)), batch.lengths)
+        scores = self.scores(self.dropout(hidden))
+        if self.word_scores is not None:
+            rate = context_dropout if self.training else 0.0
+            scores = drop_sentences(scores, rate) + self.word_scores(words)
+        return self.crf(scores, batch.lengths)

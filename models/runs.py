@@ -9,10 +9,10 @@ from models.config import RunConfig
 from models.data.corpus import Corpus
 from models.data.open import open_corpus
 from models.data.vocabulary import Vocabulary
+from models.errors import RunError
 from models.estimators import build_estimator
 from models.template_vae import TemplateVAE
 from models.training.checkpoints import checkpoint_path, load_checkpoint
-from models.training.fit import RunError
 from models.training.module import RUN_KEY
 
 PREFIX = "model."  # of the model's parameters in a checkpoint

@@ -10,23 +10,25 @@ from models.errors import SettingError
 
 @dataclass(frozen=True)
 class Schedule:
-    """From `start` to `end` within `epochs`, then constant.
+    """From `start` to `end` within `epochs`, constant before and after.
 
     Args:
         start: Value at the first step.
         end: Value after `epochs`; the same as `start` if not given.
         epochs: How long the way takes; a fraction of an epoch will do.
+        after: Epochs to wait at `start` first.
         shape: Equal differences (`linear`) or equal ratios (`geometric`) in equal times.
     """
 
     start: float
     end: float | None = None
     epochs: float = 0.0
+    after: float = 0.0
     shape: Literal["linear", "geometric"] = "linear"
 
     def __post_init__(self) -> None:
-        if self.epochs < 0:
-            raise SettingError(f"a schedule cannot take {self.epochs} epochs")
+        if self.epochs < 0 or self.after < 0:
+            raise SettingError(f"a schedule cannot take {min(self.epochs, self.after)} epochs")
         if self.shape == "geometric" and (self.start <= 0 or self._end <= 0):
             raise SettingError("a geometric schedule needs a positive start and end")
 
@@ -36,7 +38,9 @@ class Schedule:
 
     def at(self, epoch: float) -> float:
         """The value after so many epochs, fractions counted."""
-        way = min(epoch / self.epochs, 1.0) if self.epochs else 1.0
+        if epoch < self.after:
+            return self.start
+        way = min((epoch - self.after) / self.epochs, 1.0) if self.epochs else 1.0
         if self.shape == "geometric":
             return float(self.start * (self._end / self.start) ** way)
         return self.start + way * (self._end - self.start)

@@ -24,11 +24,11 @@ class TemplateVAE(nn.Module):
         """Has it templates?"""
         return self.inference_network is not None
 
-    def posterior(self, batch: Batch) -> LinearChainCRF:
+    def posterior(self, batch: Batch, context_dropout: float = 0.0) -> LinearChainCRF:
         """q(z | x)."""
         if self.inference_network is None:
             raise ValueError("a model without templates has no posterior over them")
-        return self.inference_network(batch)
+        return self.inference_network(batch, context_dropout)
 
     def log_joint(
         self,
@@ -36,10 +36,15 @@ class TemplateVAE(nn.Module):
         states: Tensor | None = None,
         *,
         word_dropout: float = 0.0,
-        fixed_target: bool = True,
+        context_dropout: float = 0.0,
+        target_gradient: float = 0.0,
     ) -> LogJoint:
         """Log p(x, z) [S, B] for templates [S, B, T, K]; log p(x) [B] without any."""
-        options = {"word_dropout": word_dropout, "fixed_target": fixed_target}
+        options = {
+            "word_dropout": word_dropout,
+            "context_dropout": context_dropout,
+            "target_gradient": target_gradient,
+        }
         if states is None:
             return self.decoder(batch, None, **options)
         flat = self.decoder(batch.repeat(len(states)), states.flatten(0, 1), **options)

@@ -14,8 +14,8 @@ from models.data.errors import DataError
 from models.data.open import cache_directory, open_corpus
 from models.data.prepare import READERS, prepare
 
-DESCRIPTION = """Prepare a corpus of real text, or look at the built-in one.
-
+USAGE = "data CORPUS [--from DIR | --download] [--to DIR]"
+DETAILS = """\
   python -m models data e2e --from DIR     read the E2E release in DIR (CSV files, plain or .gz)
   python -m models data e2e --download     fetch the official release first
   python -m models data coco --from DIR    read COCO captions in DIR (JSON files, plain or .gz)

@@ -23,8 +23,8 @@ from models.runs import TrainedRun, load_run
 from models.templates import map_templates
 from models.training.checkpoints import BEST
 
-DESCRIPTION = """Evaluate a trained run with exact, discrete templates.
-
+USAGE = "evaluate RUN [options]"
+DETAILS = """\
 Prints the importance-sampled NLL, perplexity, negative ELBO, posterior entropy, the states in use
 and, where the corpus knows the true slots, how well the states recover them."""
 
@@ -66,7 +66,8 @@ def run(options: Any) -> None:
         map_templates(trained.model, examples, trained.vocabulary) if scores.neg_elbo else []
     )
     recovered = recover_slots(templates, examples)
-    console.print(score_table(scores, recovered))
+    title = f"{options.run}: {trained.config.objective.estimator}, {options.split}"
+    console.print(score_table(title, scores, recovered))
     if scores.collapse:
         console.print(f"[bold red]posterior collapse[/], {scores.collapse}")
     for example, states in list(zip(examples, templates, strict=False))[: options.show]:

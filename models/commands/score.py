@@ -8,8 +8,8 @@ from jsonargparse import ArgumentParser
 
 from models.metrics.command import score
 
-DESCRIPTION = """Score generated texts with the official metrics.
-
+USAGE = "score --protocol P --outputs FILE --references FILE [options]"
+DETAILS = """\
   python -m models score --protocol e2e --outputs outputs.txt --references references.txt
   python -m models score --protocol paraphrase --outputs o.txt --references r.txt --inputs i.txt"""
 

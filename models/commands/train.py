@@ -19,8 +19,8 @@ from models.config import (
 from models.data.open import open_corpus
 from models.training.fit import fit
 
-DESCRIPTION = """Train a template VAE, or the language model to compare it with.
-
+USAGE = "train [--config FILE] [options]"
+DETAILS = """\
 Without arguments: Gumbel-CRF-ST on the built-in corpus. A file of models/configs/ sets many
 settings at once, and settings after it on the command line change single ones:
   python -m models train --config models/configs/e2e.yaml --objective.estimator reinforce-ms

@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader
 from models.config import RunConfig
 from models.data.corpus import Corpus
 from models.data.loader import BucketedLoader, collate, encode, in_order
+from models.errors import RunError
 from models.training.callbacks import CollapseWarning, EpochLines, GradientVariance, StopEarly
 from models.training.checkpoints import (
     LAST,
@@ -34,10 +35,6 @@ from models.training.module import TextModelling
 DEV_BATCH = 100
 PROBE_SENTENCES = 20  # on which the gradient's variance is measured
 MAY_CHANGE = {"training.epochs", "training.patience", "machine.threads"}  # in a resumed run
-
-
-class RunError(ValueError):
-    """A run folder that does not fit what is asked."""
 
 
 def fit(config: RunConfig, corpus: Corpus, run: Path, resume: bool = False) -> TextModelling:

@@ -9,9 +9,10 @@ import lightning
 import torch
 from torch import Tensor, nn
 
-from models.config import RunConfig
+from models.config import SCHEDULES, RunConfig
 from models.data.batch import Batch
 from models.data.vocabulary import MARKS, Vocabulary
+from models.errors import TrainingDivergedError
 from models.estimators import Knobs, build_estimator
 from models.evaluation import Scores, Tally
 from models.template_vae import TemplateVAE
@@ -19,17 +20,6 @@ from models.template_vae import TemplateVAE
 TRAINING, VALIDATION, VARIANCE = range(3)  # what random numbers are drawn for
 LOG_EVERY = 10  # steps
 RUN_KEY = "structdist_run"  # where a checkpoint keeps its settings and vocabulary
-
-
-class TrainingDivergedError(RuntimeError):
-    """The loss is no number any more; says what to do."""
-
-    def __init__(self, step: int, loss: float, gradient_norm: float) -> None:
-        super().__init__(
-            f"training diverged at step {step}: loss {loss}, gradient norm {gradient_norm}. Start "
-            "a new run with a smaller training.learning_rate or training.clip, a higher "
-            "objective.temperature, or --precision 32-true; this one, resumed, would do the same."
-        )
 
 
 class TextModelling(lightning.LightningModule):
@@ -58,7 +48,8 @@ class TextModelling(lightning.LightningModule):
             objective.temperature.at(epoch),
             objective.beta.at(epoch),
             objective.word_dropout.at(epoch),
-            objective.fixed_target,
+            objective.context_dropout.at(epoch),
+            objective.target_gradient.at(epoch),
         )
 
     def seed_draws(self, *purpose: int) -> None:
@@ -94,7 +85,7 @@ class TextModelling(lightning.LightningModule):
             {
                 "train/loss": float(self._loss),
                 "train/gradient_norm": float(self._gradient_norm),
-                **{f"knobs/{k}": knobs[k] for k in ("temperature", "beta", "word_dropout")},
+                **{f"knobs/{k}": knobs[k] for k in SCHEDULES},
             }
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import pytest
 
@@ -198,7 +199,7 @@ def test_commands_that_are_none(arguments, capsys):
 
 def train_options() -> list[str]:
     """One for each setting; those of the machine have no prefix."""
-    parts = RunConfig().as_dict()
+    parts = asdict(RunConfig())
     machine = [f"--{name}" for name in parts.pop("machine")]
     return machine + [f"--{part}.{name}" for part, values in parts.items() for name in values]
 

@@ -23,7 +23,7 @@ FILES = sorted(Path(__file__).parents[2].glob("models/configs/*.yaml"))
 CHANGED = RunConfig(
     DataConfig("e2e", "folder", 7),
     ModelConfig(num_states=5, dropout=0.0),
-    ObjectiveConfig("pm-mrf", temperature=Schedule(1.0, 0.1, 3, "geometric"), num_samples=2),
+    ObjectiveConfig("pm-mrf", temperature=Schedule(1.0, 0.1, 3, shape="geometric"), num_samples=2),
     TrainingConfig(epochs=3, learning_rate=1e-2),
     MachineConfig("cpu", devices=2, precision="bf16-mixed"),
 )
@@ -95,7 +95,7 @@ def test_the_command_line_wins(path, parse):
 def test_a_schedule_as_one_argument(parse):
     schedule = "{start: 1.0, end: 0.01, epochs: 2.5, shape: geometric}"
     config, _ = parse("--objective.temperature", schedule)
-    assert config.objective.temperature == Schedule(1.0, 0.01, 2.5, "geometric")
+    assert config.objective.temperature == Schedule(1.0, 0.01, 2.5, shape="geometric")
 
 
 def test_the_folder_is_named_after_corpus_and_estimator(parse):

@@ -9,10 +9,11 @@ from torch.testing import assert_close
 from models import runs
 from models.data.loader import collate, encode
 from models.data.synthetic import synthetic_corpus
+from models.errors import RunError
 from models.runs import load_run
 from models.training import fit as module
 from models.training.checkpoints import AtomicCheckpoints, checkpoint_path, load_checkpoint
-from models.training.fit import RunError, fit
+from models.training.fit import fit
 from tests.models.training.conftest import STEPS, tiny
 
 pytestmark = pytest.mark.filterwarnings("ignore:posterior collapse")

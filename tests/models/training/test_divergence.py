@@ -9,9 +9,9 @@ import torch
 
 from models.commands import main
 from models.data.cache import save_corpus
+from models.errors import TrainingDivergedError
 from models.training import fit as module
 from models.training.fit import fit
-from models.training.module import TrainingDivergedError
 from tests.models.training.conftest import tiny
 
 COMMAND = """train --data.corpus e2e --data.batch_size 15 --model.num_states 3 --model.hidden_size 8

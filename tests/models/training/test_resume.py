@@ -6,7 +6,8 @@ import shutil
 
 import pytest
 
-from models.training.fit import RunError, fit
+from models.errors import RunError
+from models.training.fit import fit
 from tests.models.training.conftest import EPOCHS, STEPS, TINY, logged, outcome, tiny
 from tests.models.training.killing import CALLS, Bomb, survives
 

@@ -89,7 +89,7 @@ def test_early_stopping(corpus, tmp_path):
 def test_schedules_follow_the_steps(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr("models.training.module.LOG_EVERY", 1)
     objective = {
-        "temperature": Schedule(1.0, 0.01, 2, "geometric"),
+        "temperature": Schedule(1.0, 0.01, 2, shape="geometric"),
         "beta": Schedule(0.1),
         "word_dropout": Schedule(1.0, 0.0, 1),
     }
