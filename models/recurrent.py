@@ -17,7 +17,7 @@ class LSTM(nn.LSTM):
     def __init__(self, inputs: int, size: int, layers: int = 1, **options: Any) -> None:
         super().__init__(inputs, size, layers, batch_first=True, **options)
 
-    def forward(self, inputs, state=None):  # type: ignore[no-untyped-def, override]
+    def forward(self, inputs, state=None):  # type: ignore[no-untyped-def]
         if self.weight_ih_l0.device.type != "cpu":
             return super().forward(inputs, state)
         with torch.autocast("cpu", enabled=False):

@@ -23,14 +23,14 @@ Instances = dict[int, list[str]]
 def rouge_l(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     """Mean F-score of the longest common subsequence, beta 1.2; a fraction."""
     with metrics_extra():
-        from pycocoevalcap.rouge.rouge import Rouge  # type: ignore[import-untyped]
+        from pycocoevalcap.rouge.rouge import Rouge
     return float(Rouge().compute_score(*_instances(outputs, references))[0])
 
 
 def cider(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     """CIDEr-D: tf-idf similarity of n-grams up to 4, from 0 to 10."""
     with metrics_extra():
-        from pycocoevalcap.cider.cider import Cider  # type: ignore[import-untyped]
+        from pycocoevalcap.cider.cider import Cider
     if not any(text for texts in references for text in texts):
         return 0.0
     return float(Cider().compute_score(*_instances(outputs, references))[0])
@@ -39,7 +39,7 @@ def cider(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> float:
 def meteor(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     """METEOR 1.5, English, normalised; a fraction. Raises `JavaUnavailableError`."""
     with metrics_extra():
-        from pycocoevalcap.meteor.meteor import Meteor  # type: ignore[import-untyped]
+        from pycocoevalcap.meteor.meteor import Meteor
     instances = _instances(outputs, references)
     find_java()
     bundled_jar(METEOR_JAR)

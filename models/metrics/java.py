@@ -27,7 +27,7 @@ def find_java() -> str:
 def bundled_jar(name: str) -> Path:
     """A Java archive that pycocoevalcap brings along."""
     with metrics_extra():
-        import pycocoevalcap  # type: ignore[import-untyped]
+        import pycocoevalcap
     jar = Path(next(iter(pycocoevalcap.__path__))) / name
     if not jar.is_file():
         raise JavaUnavailableError(f"pycocoevalcap was installed without {jar.name}")

@@ -38,7 +38,7 @@ _DASH = re.compile(r"(?<=[^\s-])-(?=\s|$|#)|(?<!\S)-(?=[^\W\d])")  # "non- famil
 def python_ptb_tokens(texts: Sequence[str]) -> list[str]:
     """Each text as tokens with spaces between them, as the Stanford tokeniser would give."""
     with metrics_extra():
-        from nltk.tokenize.destructive import NLTKWordTokenizer  # type: ignore[import-untyped]
+        from nltk.tokenize.destructive import NLTKWordTokenizer
     split = NLTKWordTokenizer().tokenize
 
     @cache  # a corpus has far fewer words than places for them

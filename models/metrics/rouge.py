@@ -15,7 +15,7 @@ class _Tokens:
 
     def __init__(self) -> None:
         with metrics_extra():
-            from rouge_score.tokenizers import DefaultTokenizer  # type: ignore[import-untyped]
+            from rouge_score.tokenizers import DefaultTokenizer
         self.tokenize = cache(DefaultTokenizer(use_stemmer=True).tokenize)
 
 
@@ -26,7 +26,7 @@ def rouge(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> dict[s
     another exponent, on references that keep a start mark: not to be compared with these.
     """
     with metrics_extra():
-        from rouge_score.rouge_scorer import RougeScorer  # type: ignore[import-untyped]
+        from rouge_score.rouge_scorer import RougeScorer
     scorer = RougeScorer(list(TYPES.values()), tokenizer=_Tokens())
     best = [
         scorer.score_multi(texts, output) for output, texts in zip(outputs, references, strict=True)

@@ -6,6 +6,7 @@ import logging
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import lightning
 import torch
@@ -16,6 +17,7 @@ from lightning.pytorch.utilities import rank_zero_only
 from torch.utils.data import DataLoader
 
 from models.config import RunConfig
+from models.data.batch import Batch
 from models.data.corpus import Corpus
 from models.data.loader import BucketedLoader, collate, encode, in_order
 from models.errors import RunError
@@ -51,7 +53,8 @@ def fit(config: RunConfig, corpus: Corpus, run: Path, resume: bool = False) -> T
     module = TextModelling(config, corpus.vocabulary, steps_per_epoch=len(loader))
     trainer = _trainer(config, corpus, run, module, start)
     loader.follow(lambda: trainer.global_step, trainer.global_rank)
-    dev = DataLoader(in_order(_dev_sentences(config, corpus), DEV_BATCH), batch_size=None)
+    batches: Any = in_order(_dev_sentences(config, corpus), DEV_BATCH)
+    dev: DataLoader[Batch] = DataLoader(batches, batch_size=None)
     trainer.fit(module, loader, dev, ckpt_path=start)
     return module
 

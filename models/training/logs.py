@@ -24,9 +24,9 @@ class MetricsFile(Logger):
     def __init__(self, path: Path, resumed_step: int | None = None) -> None:
         super().__init__()
         self.path = path
-        if rank_zero_only.rank == 0:
-            self._start(resumed_step)
+        self._start(resumed_step)
 
+    @rank_zero_only
     def _start(self, resumed_step: int | None) -> None:
         kept: list[dict[str, str]] = []
         if resumed_step is not None and self.path.exists():
