@@ -3,7 +3,7 @@
 # make test-all  the same with the slow tests
 # make lint      lint and types alone
 # make demo      train a template VAE on the built-in corpus and look at what it learnt
-# make clean     remove everything that was made
+# make clean     remove what was built; runs/ stays
 
 PYTHON ?= python3
 BIN := .venv/bin

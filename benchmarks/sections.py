@@ -220,9 +220,9 @@ SECTIONS = {
         "(median milliseconds and quartiles, one estimator after the other). REINFORCE draws 5 "
         "samples. `importance-nll` is the likelihood of sentences with 100 importance samples. "
         "Table 4 of Fu et al. (2020) has, on a P100 with batch 100: REINFORCE 1.42 s and 1.8 GB, "
-        "Gumbel-CRF 0.48 s and 1.1 GB. `hidden` is the size of the decoder, of each direction of the "
-        "inference network and of word embeddings, as there; a state is embedded by the matrices "
-        "that it meets, and not once more before.",
+        "Gumbel-CRF 0.48 s and 1.1 GB. `hidden` is the size of the decoder, of each direction of "
+        "the inference network and of word embeddings, as there; a state is embedded by the "
+        "matrices that it meets, and not once more before.",
         train_step_tables,
         plots.plot_train_steps,
         ("work", "batch", "length", "states", "hidden", "vocabulary"),

@@ -75,9 +75,9 @@ class ObjectiveConfig:
         beta: Weight of the posterior's entropy, per sentence. Too small, and the posterior becomes
             constant; too large, and it becomes uniform.
         word_dropout: Share of the decoder's input words hidden, so that it heeds the template.
-        context_dropout: Share of sentences without context: states are scored by their word alone
-            (see `model.word_scores`), and words are predicted from their state alone. States that
-            begin as classes of words keep their meaning.
+        context_dropout: Share of sentences whose states the posterior scores by their word alone
+            (see `model.word_scores`), and share, drawn anew, whose words the decoder predicts from
+            their state alone. States that begin as classes of words keep their meaning.
         target_gradient: Share of the gradient of log p(z) that reaches q through the sampled
             states. With 0 they are fixed targets of p(z), as in the published code; with 1 it is
             the gradient of the bound, and q soon collapses unless the decoder needs the states.
@@ -98,6 +98,14 @@ class ObjectiveConfig:
 
     def __post_init__(self) -> None:
         _require(self, num_samples=2)  # REINFORCE compares samples
+        for name in SCHEDULES:
+            if getattr(self, name).smallest < 0:
+                raise SettingError(f"objective.{name} must not be negative")
+        if self.temperature.smallest == 0:
+            raise SettingError("objective.temperature must be positive")
+        for name in ("word_dropout", "context_dropout"):
+            if getattr(self, name).largest > 1:
+                raise SettingError(f"objective.{name} is a share: at most 1")
 
 
 @dataclass(frozen=True)
@@ -125,8 +133,10 @@ class TrainingConfig:
     variance_every: int = 0
 
     def __post_init__(self) -> None:
-        _require(self, epochs=1, learning_rate=0, clip=0, checkpoint_every=1)
+        _require(self, epochs=1, learning_rate=0, checkpoint_every=1)
         _require(self, patience=0, dev_sentences=0, variance_every=0)
+        if self.clip <= 0:
+            raise SettingError(f"clip must be positive, not {self.clip}")
 
 
 @dataclass(frozen=True)
@@ -160,7 +170,7 @@ class RunConfig:
     machine: MachineConfig = field(default_factory=MachineConfig)
 
     def __post_init__(self) -> None:
-        if self.objective.context_dropout.start > 0 and not self.model.word_scores:
+        if self.objective.context_dropout.largest > 0 and not self.model.word_scores:
             raise SettingError("objective.context_dropout needs model.word_scores true")
 
     def as_dict(self) -> dict[str, Any]:

@@ -36,8 +36,9 @@ def score_table(title: str, scores: Scores, recovery: Recovery | None = None) ->
 
 
 def _rows(scores: Scores, recovery: Recovery | None) -> list[tuple[str, float | int | None, str]]:
+    exact = scores.neg_elbo is None
     rows: list[tuple[str, float | int | None, str]] = [
-        ("NLL", scores.nll, "nats per sentence, by importance sampling"),
+        ("NLL", scores.nll, f"nats per sentence, {'exact' if exact else 'importance-sampled'}"),
         ("PPL", scores.ppl, "exp(total NLL / total words), end marks counted"),
     ]
     if scores.neg_elbo is not None:

@@ -22,7 +22,7 @@ class Knobs:
     """What a schedule turns while training."""
 
     temperature: float = 1.0
-    beta: float = 0.03  # weight of the entropy, per sentence
+    beta: float = 0.1  # weight of the entropy, per sentence
     word_dropout: float = 0.0
     context_dropout: float = 0.0
     target_gradient: float = 0.0  # see `Decoder.forward`
@@ -69,8 +69,9 @@ class Relaxed:
 class Reinforce:
     """REINFORCE-MS: the score function, each sample against the mean reward of the others.
 
-    `constant` is taken off as well (REINFORCE-MS-C). As in the relaxed estimators, log p(z)
-    reaches q by its `target_gradient` share only.
+    `constant` is taken off as well (REINFORCE-MS-C). The reward holds a `target_gradient`
+    share of log p(z). With 0 that is less than the relaxed estimators have: there log p(z) still
+    reaches q through the decoder's inputs.
     """
 
     num_samples: int = 5

@@ -15,7 +15,7 @@ from models.template_vae import TemplateVAE
 from structdist import LinearChainCRF
 
 CHUNK = 10  # samples scored at a time: memory does not grow with their number
-IN_USE = 1e-3  # a state is in use if it has this share of the words
+IN_USE = 1e-3  # a state is in use if it has this share of the words, end marks left out
 NEARLY_UNIFORM = 0.95  # of the largest entropy a posterior can have
 NEARLY_CONSTANT = 0.05  # of the largest entropy the state at a position can have
 
@@ -98,7 +98,7 @@ class Tally:
         self.entropy += float(estimates.entropy.double().sum())
         num_states = posterior.event_shape[-1]
         self.largest_entropy += float(batch.lengths.sum()) * math.log(num_states)
-        self._count(posterior.mode.detach().sum(0).cpu())  # [T, K]; nothing beyond the lengths
+        self._count(_word_states(batch, posterior).cpu())
 
     def _count(self, states: Tensor) -> None:
         if self.states is None:
@@ -114,7 +114,7 @@ class Tally:
         ppl = math.exp(-self.log_likelihood / self.words)
         if self.states is None:
             return Scores(nll, ppl)
-        shares = self.states.sum(0) / self.words
+        shares = self.states.sum(0) / self.states.sum()
         return Scores(
             nll,
             ppl,
@@ -132,6 +132,13 @@ def evaluate(model: TemplateVAE, batches: Iterable[Batch], num_samples: int = 10
     for batch in batches:
         found.add(model, batch, num_samples)
     return found.scores()
+
+
+def _word_states(batch: Batch, posterior: LinearChainCRF) -> Tensor:
+    """How often each state is the MAP state at each position [T, K]; end marks do not count."""
+    steps = torch.arange(batch.words.shape[1], device=batch.words.device)
+    words = steps < batch.lengths.unsqueeze(-1) - 1
+    return (posterior.mode.detach() * words.unsqueeze(-1)).sum(0)
 
 
 def _longer(counts: Tensor, steps: int) -> Tensor:

@@ -29,12 +29,22 @@ class Schedule:
     def __post_init__(self) -> None:
         if self.epochs < 0 or self.after < 0:
             raise SettingError(f"a schedule cannot take {min(self.epochs, self.after)} epochs")
+        if self._end != self.start and not (self.epochs or self.after):
+            raise SettingError("a schedule with an end needs epochs, or after, to get there")
         if self.shape == "geometric" and (self.start <= 0 or self._end <= 0):
             raise SettingError("a geometric schedule needs a positive start and end")
 
     @property
     def _end(self) -> float:
         return self.start if self.end is None else self.end
+
+    @property
+    def smallest(self) -> float:
+        return min(self.start, self._end)
+
+    @property
+    def largest(self) -> float:
+        return max(self.start, self._end)
 
     def at(self, epoch: float) -> float:
         """The value after so many epochs, fractions counted."""

@@ -22,5 +22,6 @@ def open_corpus(name: str, directory: str | Path | None = None) -> Corpus:
         return synthetic_corpus()
     folder = cache_directory(name, directory)
     if not folder.is_dir():
-        raise DataError(folder, f"no such folder; run `python -m models data {name}` first")
+        advice = f"first run `python -m models data {name}` with --from or --download"
+        raise DataError(folder, f"no such folder; {advice}")
     return load_corpus(folder)

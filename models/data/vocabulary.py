@@ -27,6 +27,11 @@ class Vocabulary:
         kept = [word for word, count in counts.items() if count >= min_count]
         return cls(sorted(kept, key=lambda word: (-counts[word], word)))
 
+    @property
+    def real_words(self) -> list[str]:
+        """All but the marks."""
+        return list(self.words[len(MARKS) :])
+
     def __len__(self) -> int:
         return len(self.words)
 

@@ -69,7 +69,8 @@ class GradientVariance(lightning.Callback):
         module.model.eval()
         module.seed_draws(VARIANCE)
         probe = Batch(*(x.to(module.device) for x in self.probe))
-        draws = torch.stack([_inference_gradient(module, probe) for _ in range(GRADIENTS)])
+        with torch.backends.cudnn.flags(enabled=False):  # it has no gradient in eval mode
+            draws = torch.stack([_inference_gradient(module, probe) for _ in range(GRADIENTS)])
         module.model.train(was_training)
         return log_variance_ratio(draws)
 

@@ -16,7 +16,7 @@ from lightning.pytorch.loggers import TensorBoardLogger
 from lightning.pytorch.utilities import rank_zero_only
 from torch.utils.data import DataLoader
 
-from models.config import RunConfig
+from models.config import MachineConfig, RunConfig
 from models.data.batch import Batch
 from models.data.corpus import Corpus
 from models.data.loader import BucketedLoader, collate, encode, in_order
@@ -32,7 +32,7 @@ from models.training.checkpoints import (
 )
 from models.training.files import replacing
 from models.training.logs import MetricsFile
-from models.training.module import TextModelling
+from models.training.module import RUN_KEY, TextModelling
 
 DEV_BATCH = 100
 PROBE_SENTENCES = 20  # on which the gradient's variance is measured
@@ -41,7 +41,7 @@ MAY_CHANGE = {"training.epochs", "training.patience", "machine.threads"}  # in a
 
 def fit(config: RunConfig, corpus: Corpus, run: Path, resume: bool = False) -> TextModelling:
     """Train, or go on training, and leave checkpoints and logs in `run`."""
-    start = _checkpoint_to_resume(config, run, resume)
+    start = _checkpoint_to_resume(config, corpus, run, resume)
     _write_config(config, run)
     if config.machine.threads:
         torch.set_num_threads(config.machine.threads)
@@ -68,7 +68,7 @@ def _trainer(
     return lightning.Trainer(
         max_epochs=config.training.epochs,
         precision=machine.precision,
-        accelerator=machine.accelerator,
+        accelerator=_accelerator(machine),
         devices=machine.devices,
         strategy="ddp" if machine.devices > 1 else "auto",
         logger=[
@@ -82,6 +82,13 @@ def _trainer(
         enable_model_summary=False,
         enable_progress_bar=sys.stderr.isatty(),
     )
+
+
+def _accelerator(machine: MachineConfig) -> str:
+    """Other accelerators than CUDA lack the double precision that the kernels need."""
+    if machine.accelerator != "auto":
+        return machine.accelerator
+    return "gpu" if torch.cuda.is_available() else "cpu"
 
 
 def _callbacks(
@@ -102,12 +109,13 @@ def _callbacks(
 def _dev_sentences(config: RunConfig, corpus: Corpus) -> list[list[int]]:
     """All of them, or as many as asked, evenly spread."""
     dev = encode([example.words for example in corpus.splits["dev"]], corpus.vocabulary)
-    wanted = config.training.dev_sentences or len(dev)
-    every = max(len(dev) // wanted, 1)
-    return dev[::every][:wanted]
+    wanted = min(config.training.dev_sentences or len(dev), len(dev))
+    return [dev[number * len(dev) // wanted] for number in range(wanted)]
 
 
-def _checkpoint_to_resume(config: RunConfig, run: Path, resume: bool) -> Path | None:
+def _checkpoint_to_resume(
+    config: RunConfig, corpus: Corpus, run: Path, resume: bool
+) -> Path | None:
     last = checkpoint_path(run, LAST)
     if not resume:
         if last.exists():
@@ -119,6 +127,8 @@ def _checkpoint_to_resume(config: RunConfig, run: Path, resume: bool) -> Path | 
     changed = [name for name in config.differences(before) if name not in MAY_CHANGE]
     if changed:
         raise RunError(f"{run} was started with other settings, see {', '.join(changed)}")
+    if load_checkpoint(last)[RUN_KEY]["words"] != corpus.vocabulary.real_words:
+        raise RunError(f"the corpus {corpus.name} has other words than when {run} was started")
     return last
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from models.config import SCHEDULES, RunConfig
 from models.data.batch import Batch
-from models.data.vocabulary import MARKS, Vocabulary
+from models.data.vocabulary import Vocabulary
 from models.errors import TrainingDivergedError
 from models.estimators import Knobs, build_estimator
 from models.evaluation import Scores, Tally
@@ -109,7 +109,7 @@ class TextModelling(lightning.LightningModule):
         self.log_dict(shown, logger=False, sync_dist=True)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        words = list(self.vocabulary.words[len(MARKS) :])
+        words = self.vocabulary.real_words
         checkpoint[RUN_KEY] = {"config": self.config.as_dict(), "words": words}
 
 

@@ -163,7 +163,7 @@ def test_data_from_nowhere_or_from_two_places(tmp_path, capsys):
 def test_a_corpus_that_was_not_prepared(tmp_path, capsys):
     missing = ["--data.corpus", "e2e", "--data.directory", tmp_path / "absent"]
     assert exit_code("train", *missing, "--run", tmp_path / "run") == 2
-    assert "run `python -m models data e2e` first" in capsys.readouterr().err
+    assert "first run `python -m models data e2e`" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
 

@@ -70,7 +70,8 @@ def test_whole_sentences_lose_their_context(model):
 
 
 def test_it_needs_scores_of_words():
-    objective = ObjectiveConfig(context_dropout=Schedule(1.0, 0.0, 1.0))
-    with pytest.raises(SettingError, match="word_scores"):
-        RunConfig(objective=objective)
+    for schedule in (Schedule(1.0, 0.0, 1.0), Schedule(0.0, 1.0, 1.0)):
+        objective = ObjectiveConfig(context_dropout=schedule)
+        with pytest.raises(SettingError, match="word_scores"):
+            RunConfig(objective=objective)
     RunConfig(model=ModelConfig(word_scores=True), objective=objective)

@@ -33,13 +33,11 @@ def test_fractions_of_an_epoch():
     assert Schedule(1.0, 0.0, 0.5).at(0.25) == 0.5
 
 
-def test_without_any_time_it_is_at_its_end():
-    assert Schedule(1.0, 0.0).at(0) == 0.0
-
-
 def test_schedules_that_make_no_sense():
     with pytest.raises(ValueError, match="cannot take -1 epochs"):
         Schedule(1.0, 0.0, -1)
+    with pytest.raises(ValueError, match="needs epochs"):
+        Schedule(1.0, 0.0)
     for start, end in ((0.0, 1.0), (1.0, 0.0), (-1.0, None)):
         with pytest.raises(ValueError, match="positive start and end"):
             Schedule(start, end, 1, shape="geometric")

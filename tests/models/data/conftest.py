@@ -10,7 +10,7 @@ import pytest
 
 def real_data(folder: str) -> Path:
     root = os.environ.get("STRUCTDIST_DATA")
-    if not root:
+    if not root or not Path(root, folder).is_dir():
         pytest.skip("STRUCTDIST_DATA does not name a directory with e2e/ and mscoco/")
     return Path(root, folder)
 

@@ -32,9 +32,7 @@ def prepared(config: RunConfig, corpus: Corpus, directory: Path) -> RunConfig:
 def training(config: RunConfig, run: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
     """`python -m models train`; nothing of it is left behind."""
     settings, log = run.with_suffix(".yaml"), run.with_suffix(".log")
-    values = config.as_dict()
-    machine = values.pop("machine")  # the command line has these without a prefix
-    settings.write_text(yaml.safe_dump({**values, **machine}))
+    settings.write_text(yaml.safe_dump(config.as_dict()))
     command = [sys.executable, "-m", "models", "train", "--config", settings, "--run", run]
     with log.open("wb") as output:
         process = subprocess.Popen(
