@@ -13,8 +13,7 @@ from importlib import import_module
 
 from jsonargparse import ArgumentParser, DefaultHelpFormatter
 
-from models.data.download import DownloadError
-from models.data.errors import DataError
+from models.data.errors import DataError, DownloadError
 from models.errors import RunError, SettingError, TrainingDivergedError
 
 COMMANDS = {

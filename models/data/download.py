@@ -14,13 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from models.data.coco import read_captions
-from models.data.errors import DataError
+from models.data.errors import DataError, DownloadError
 
 TIMEOUT = 60  # seconds without an answer
-
-
-class DownloadError(RuntimeError):
-    """A release that could not be had; the message says how to get it by hand."""
 
 
 @dataclass(frozen=True)

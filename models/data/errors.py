@@ -11,3 +11,7 @@ class DataError(ValueError):
     def __init__(self, path: Path | str, message: str, line: int | None = None) -> None:
         where = str(path) if line is None else f"{path}, line {line}"
         super().__init__(f"{where}: {message}")
+
+
+class DownloadError(RuntimeError):
+    """A release that could not be had; the message says how to get it by hand."""
