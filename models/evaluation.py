@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from models.data.batch import Batch
 from models.template_vae import TemplateVAE
@@ -136,13 +137,12 @@ def evaluate(model: TemplateVAE, batches: Iterable[Batch], num_samples: int = 10
 
 def _word_states(batch: Batch, posterior: LinearChainCRF) -> Tensor:
     """How often each state is the MAP state at each position [T, K]; end marks do not count."""
-    steps = torch.arange(batch.words.shape[1], device=batch.words.device)
-    words = steps < batch.lengths.unsqueeze(-1) - 1
+    words = pad(batch.active[:, 1:], (0, 1))  # where something follows
     return (posterior.mode.detach() * words.unsqueeze(-1)).sum(0)
 
 
 def _longer(counts: Tensor, steps: int) -> Tensor:
-    return torch.nn.functional.pad(counts, (0, 0, 0, steps - len(counts)))
+    return pad(counts, (0, 0, 0, steps - len(counts)))
 
 
 def _position_entropy_share(counts: Tensor) -> float:
