@@ -1,0 +1,211 @@
+"""A bank gives back what was put in, finds what a plain loop finds, and survives being saved."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.errors import RunError, SettingError
+from models.state_patterns import parse_pattern
+from models.template_bank import StoredTemplate, TemplateBank
+
+TEMPLATES = [[], [0], [1, 1, 2], [1, 1, 2], [1, 1, 2], [0]]
+KEY_SETS = [[], [], ["name"], ["name", "near"], ["name"], []]
+STORED = [
+    StoredTemplate(0, (0,), frozenset(), count=2, example=1),
+    StoredTemplate(1, (1, 1, 2), frozenset({"name"}), count=2, example=2),
+    StoredTemplate(2, (), frozenset(), count=1, example=0),
+    StoredTemplate(3, (1, 1, 2), frozenset({"name", "near"}), count=1, example=3),
+]
+
+templates = st.lists(st.integers(0, 3), max_size=6)
+key_sets = st.sets(st.sampled_from(["name", "near", "customer rating"]))
+sentences = st.lists(st.tuples(templates, key_sets), max_size=30)
+patterns = st.sampled_from([None, "*", "1 *", "* 2 !0 *", "? ?", "* 3|1"])
+lengths = st.one_of(st.none(), st.integers(0, 6), st.sampled_from([(0, 3), (2, 2), (4, 9)]))
+
+
+def bank_of(sentences: list[tuple[list[int], set[str]]]) -> TemplateBank:
+    return TemplateBank.build([t for t, _ in sentences], [k for _, k in sentences], num_states=4)
+
+
+@pytest.fixture
+def bank():
+    return TemplateBank.build(TEMPLATES, KEY_SETS, "of these", num_states=20)
+
+
+@pytest.fixture
+def saved(bank, tmp_path):
+    bank.save(tmp_path / "templates.npz")
+    return tmp_path / "templates.npz"
+
+
+def test_equal_templates_are_stored_once_and_the_most_frequent_first(bank):
+    assert list(bank) == STORED
+    assert [bank[number] for number in range(len(bank))] == STORED
+
+
+@given(sentences)
+def test_nothing_is_lost(sentences):
+    counts = Counter((tuple(template), frozenset(keys)) for template, keys in sentences)
+    assert {(t.states, t.keys): t.count for t in bank_of(sentences)} == counts
+    for stored in bank_of(sentences):
+        places = [
+            i for i, (t, k) in enumerate(sentences) if (tuple(t), k) == (stored.states, stored.keys)
+        ]
+        assert stored.example == places[0]
+
+
+@given(sentences, st.none() | key_sets, lengths, patterns, st.none() | st.integers(0, 3))
+def test_search_finds_what_a_loop_finds(sentences, keys, length, pattern, limit):
+    bank = bank_of(sentences)
+    low, high = length if isinstance(length, tuple) else (length, length)
+    expected = [
+        stored
+        for stored in bank
+        if (keys is None or stored.keys == keys)
+        and (length is None or low <= len(stored.states) <= high)
+        and (pattern is None or parse_pattern(pattern, 4).matches(stored.states))
+    ]
+    assert bank.search(keys, length, pattern, limit) == expected[:limit]
+    assert sorted(expected, key=lambda t: (-t.count, t.number)) == expected
+
+
+def test_search_by_keys_is_exact(bank):
+    assert bank.search(keys=["near", "name"]) == [STORED[3]]
+    assert bank.search(keys=[]) == [STORED[0], STORED[2]]
+    assert bank.search(keys=["area"]) == []
+
+
+@pytest.mark.parametrize(
+    ("length", "numbers"),
+    [(0, [2]), (1, [0]), (2, []), (3, [1, 3]), ((0, 1), [0, 2]), ((1, 3), [0, 1, 3])],
+)
+def test_search_by_length(bank, length, numbers):
+    assert [stored.number for stored in bank.search(length=length)] == numbers
+
+
+def test_a_pattern_does_not_look_into_the_next_template():
+    bank = TemplateBank.build([[1, 2], [2, 3], [3]], [[], [], []])
+    assert [t.states for t in bank.search(pattern="* 2 3")] == [(2, 3)]
+    assert [t.states for t in bank.search(pattern="!2 *")] == [(1, 2), (3,)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"length": (3, 2)}, "no length is at least 3 and at most 2"),
+        ({"pattern": "20"}, "there is no state 20; possible are states from 0 to 19"),
+    ],
+)
+def test_what_cannot_be_searched(bank, asked, message):
+    with pytest.raises(SettingError, match=message):
+        bank.search(**asked)
+
+
+@pytest.mark.parametrize("number", [-1, 4])
+def test_no_such_template(bank, number):
+    with pytest.raises(IndexError, match=f"there is no template {number}: there are 4"):
+        bank[number]
+
+
+@pytest.mark.parametrize(("largest", "dtype"), [(255, "uint8"), (256, "uint16"), (65536, "uint32")])
+def test_states_take_the_smallest_type(largest, dtype):
+    bank = TemplateBank.build([[0, largest]], [[]])
+    assert bank.states.dtype == dtype
+    assert bank.num_states == largest + 1
+    assert bank.search(pattern=f"0 {largest}") == [bank[0]]
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [([0, 4], "state 4 is not one of 4"), ([-1], "numbered from 0, not from -1")],
+)
+def test_states_out_of_range(template, message):
+    with pytest.raises(ValueError, match=message):
+        TemplateBank.build([template], [[]], num_states=4)
+
+
+def test_templates_and_key_sets_come_in_pairs():
+    with pytest.raises(ValueError, match="shorter"):
+        TemplateBank.build(TEMPLATES, KEY_SETS[:-1])
+
+
+def test_what_is_saved_is_loaded(bank, saved):
+    loaded = TemplateBank.load(saved)
+    assert list(loaded) == STORED
+    assert (loaded.fingerprint, loaded.num_states) == ("of these", 20)
+    assert loaded.search(pattern="* 2") == bank.search(pattern="* 2") == [STORED[1], STORED[3]]
+    assert [file.name for file in saved.parent.iterdir()] == ["templates.npz"]
+
+
+def test_a_bank_of_captions_or_of_nothing_is_saved(tmp_path):
+    for templates in ([[1, 2]], []):
+        TemplateBank.build(templates, [[]] * len(templates)).save(tmp_path / "captions.npz")
+        loaded = TemplateBank.load(tmp_path / "captions.npz")
+        assert [list(stored.states) for stored in loaded.search(keys=[])] == templates
+
+
+def assert_refused(path):
+    with pytest.raises(RunError, match="templates RUN` again") as caught:
+        TemplateBank.load(path)
+    assert str(caught.value).startswith(f"{path} is damaged, or no bank of templates")
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(RunError, match=r"none.npz does not exist; run `python -m models templates"):
+        TemplateBank.load(tmp_path / "none.npz")
+
+
+def test_a_truncated_file(saved):
+    whole = saved.read_bytes()
+    for size in range(0, len(whole), 97):
+        saved.write_bytes(whole[:size])
+        assert_refused(saved)
+
+
+def test_a_spoiled_file_never_gives_other_templates(saved):
+    whole, rng = saved.read_bytes(), random.Random(0)
+    refused = 0
+    for _ in range(200):
+        spoiled = bytearray(whole)
+        spoiled[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
+        saved.write_bytes(spoiled)
+        try:
+            assert list(TemplateBank.load(saved)) == STORED
+        except RunError:
+            refused += 1
+    assert refused > 20
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("states", np.array([0, 1, 1, 2, 1, 1, 99], dtype=np.uint8)),
+        ("offsets", np.array([0, 4, 3, 4, 7])),
+        ("offsets", np.array([0, 1, 4, 4, 8])),
+        ("counts", np.array([2, 2, 1])),
+        ("tables", np.array([0, 1, 0, 3])),
+        ("key_names", np.array(["name"])),
+        ("num_states", np.array("many")),
+        ("examples", np.array([1, 2, 0, 3], dtype=object)),
+    ],
+)
+def test_arrays_that_do_not_fit(saved, name, value):
+    with np.load(saved) as file:
+        arrays = dict(file)
+    np.savez(saved, **{**arrays, name: value})
+    assert_refused(saved)
+
+
+def test_foreign_files(tmp_path):
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    np.savez(tmp_path / "arrays.npz", weights=np.zeros(3))
+    (tmp_path / "text.npz").write_text("templates")
+    for name in ("array.npy", "arrays.npz", "text.npz"):
+        assert_refused(tmp_path / name)
