@@ -13,6 +13,7 @@ VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "structdist/__init__.py").r
 TORCH_STRUCT = ["torch-struct>=0.5"]
 BENCHMARKS = [*TORCH_STRUCT, "pytorch-crf>=0.7.2", "rich>=13", "typer>=0.12", "matplotlib>=3.8"]
 MODELS = ["lightning>=2.4", "tensorboard>=2.16", "jsonargparse[signatures]>=4.49", "rich>=13"]
+MODELS += ["numpy>=1.26"]
 METRICS = ["sacrebleu>=2.4", "pycocoevalcap>=1.2", "nltk>=3.8", "rouge-score>=0.1.2"]
 EXTRAS = {
     "torch-struct": TORCH_STRUCT,
@@ -21,6 +22,7 @@ EXTRAS = {
     "metrics": METRICS,
 }
 TOOLS = ["pytest>=8", "hypothesis>=6.100", "numpy>=1.26", "ruff>=0.6", "mypy>=1.11"]
+TOOLS += ["selenium>=4.20"]
 EXTRAS["dev"] = [*BENCHMARKS, *MODELS, *METRICS, *TOOLS]
 
 # Plain C++ behind C names, loaded with ctypes: it needs no torch to build and fits every version.

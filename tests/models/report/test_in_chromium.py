@@ -1,0 +1,227 @@
+"""The page in a real browser: quiet, alone, by keyboard, on a phone, by day and by night."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from models.report.colours import contrast
+from models.report.page import render
+from tests.models.report.chromium import chromium, prefer, resize
+from tests.models.report.example import BROWSER, EVERYTHING, HOSTILE, NGRAMS
+
+TAB, DOWN, BACKSPACE = "\ue004", "\ue015", "\ue003"
+STOPS = "a[href], button, select, summary, input[type=text], input:checked, [tabindex='0']"
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    with chromium(tmp_path_factory.mktemp("profile")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(render(EVERYTHING), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture
+def page(driver, address):
+    """Loaded anew, on a large light screen."""
+    resize(driver, 1200, 900)
+    prefer(driver, "light")
+    driver.get_log("browser")
+    driver.get_log("performance")
+    driver.get(address)
+    return driver
+
+
+def find(page, selector):
+    return page.find_element("css selector", selector)
+
+
+def result(page) -> str:
+    return find(page, "#browser-result").text
+
+
+def press(page, *keys):
+    """Wherever the focus is."""
+    page.switch_to.active_element.send_keys(*keys)
+
+
+def focus(page, selector):
+    page.execute_script("document.querySelector(arguments[0]).focus()", selector)
+
+
+def rows(page) -> list[str]:
+    shown = page.find_elements("css selector", "#ngram-browser tbody tr:not([hidden])")
+    return [row.get_attribute("data-states") for row in shown]
+
+
+def test_no_word_in_the_console(page):
+    focus(page, "#browser-table")
+    press(page, DOWN)
+    assert page.get_log("browser") == []
+
+
+def test_no_request_but_for_the_page(page, address):
+    messages = [json.loads(entry["message"])["message"] for entry in page.get_log("performance")]
+    requests = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    assert {request["request"]["url"] for request in requests} <= {address, "data:,"}
+    assert page.execute_script("return performance.getEntriesByType('resource').length") == 0
+
+
+def test_first_table_and_template_are_shown(page):
+    first = BROWSER.tables[0].outputs[0]
+    assert first.text in result(page)
+    assert first.note in result(page)
+    assert "The 3 Vaults is 7" in result(page)
+
+
+def test_table_and_template_by_keyboard(page):
+    first, second = BROWSER.tables[:2]
+    focus(page, "#browser-table")
+    press(page, TAB)
+    press(page, DOWN)
+    assert first.outputs[1].text in result(page)
+    focus(page, "#browser-table")
+    press(page, DOWN)
+    assert second.outputs[0].text in result(page)  # the same template
+    assert find(page, "#browser-label").text == second.label
+    press(page, TAB)
+    press(page, DOWN)
+    assert second.outputs[1].text in result(page)  # over the one that is not offered
+
+
+def test_a_template_that_the_table_has_not_is_left(page):
+    focus(page, "#browser-table")
+    press(page, DOWN)
+    assert BROWSER.tables[1].outputs[0].text in result(page)
+    assert not find(page, "input[value='0']").is_enabled()
+    press(page, DOWN)
+    assert result(page) == "There is no sentence for this table."
+
+
+def test_result_is_announced(page):
+    assert find(page, "#browser-result").get_attribute("aria-live") == "polite"
+
+
+def test_ngrams_by_typing(page):
+    assert len(rows(page)) == len(NGRAMS)
+    focus(page, "#ngram-states")
+    press(page, "7")
+    assert rows(page) == ["3 7", "7 12 5"]  # and not 37
+    press(page, ", 12")
+    assert rows(page) == ["7 12 5"]
+    assert find(page, "#ngram-status").text == "1 of 3 n-grams"
+    press(page, *BACKSPACE * 5)
+    assert len(rows(page)) == len(NGRAMS)
+
+
+@pytest.mark.parametrize("place", [".buttons [data-state='3']", "tbody [data-state='3']"])
+def test_ngrams_by_clicking(page, place):
+    find(page, f"#ngram-browser {place}").click()
+    assert rows(page) == ["3 7"]
+    assert find(page, ".buttons [data-state='3']").get_attribute("aria-pressed") == "true"
+    find(page, f"#ngram-browser {place}").click()
+    assert len(rows(page)) == len(NGRAMS)
+
+
+def test_hostile_words_are_seen_as_text(page):
+    focus(page, "#browser-table")
+    press(page, DOWN)
+    press(page, TAB)
+    press(page, DOWN)
+    for selector in ("h1", "#facts", "#sentences", "#browser-result", "#ngrams", "#states"):
+        assert HOSTILE in find(page, selector).text
+    assert page.find_elements("css selector", "[onclick]") == []
+
+
+def test_curves_are_drawn(page):
+    heights = page.execute_script(
+        "return [...document.querySelectorAll('.curve, .dot, .axis')]"
+        ".map(e => e.getBoundingClientRect()).map(r => r.width + r.height)"
+    )
+    assert len(heights) > 20
+    assert min(heights) > 1
+
+
+@pytest.mark.parametrize("width", [320, 360, 768, 1200])
+def test_page_does_not_scroll_sideways(page, width):
+    resize(page, width, 640)
+    assert page.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+def test_fingers_find_their_targets(page):
+    resize(page, 360, 640)
+    found = page.find_elements(
+        "css selector", "nav a, button, select, #ngram-states, .radios label"
+    )
+    sizes = [element.size for element in found]
+    assert min(min(size["width"], size["height"]) for size in sizes) >= 44
+
+
+def test_tab_reaches_everything_and_shows_where_it_is(page):
+    expected = page.execute_script(
+        "return [...document.querySelectorAll(arguments[0])].filter(e => e.checkVisibility())",
+        STOPS,
+    )
+    reached = []
+    for _ in expected:
+        press(page, TAB)
+        reached.append(page.switch_to.active_element)
+        assert reached[-1].value_of_css_property("outline").endswith("solid 3px")
+        assert reached[-1].accessible_name
+    assert reached == expected
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read(page, scheme):
+    """Of all text on a plain background: its own, or that of the nearest element with one."""
+    prefer(page, scheme)
+    pairs = page.execute_script(COLOURS_OF_TEXT)
+    assert len(pairs) > 10
+    assert min(contrast(rgb(front), rgb(back)) for front, back in pairs) >= 4.5
+
+
+def test_night_is_dark(page):
+    prefer(page, "dark")
+    assert sum(rgb(find(page, "body").value_of_css_property("background-color"))) < 150
+
+
+def test_without_scripts_everything_can_be_read(page):
+    page.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        page.refresh()
+        folds = page.find_elements("css selector", "summary")
+        assert [fold.text for fold in folds] == [table.label for table in BROWSER.tables]
+        folds[0].click()
+        assert BROWSER.tables[0].outputs[0].text in find(page, "#templates").text
+        assert not find(page, "#template-browser").is_displayed()
+        assert not find(page, "#ngram-browser .controls").is_displayed()
+    finally:
+        page.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+COLOURS_OF_TEXT = """
+const pairs = new Map();
+const clear = (e) => getComputedStyle(e).backgroundColor === "rgba(0, 0, 0, 0)";
+for (const element of document.querySelectorAll("body *:not(svg, svg *, script, noscript)")) {
+  const own = [...element.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+  if (!own || !element.checkVisibility() || element.closest("label:has(:disabled)")) continue;
+  let behind = element;
+  while (clear(behind)) behind = behind.parentElement;
+  const pair = [getComputedStyle(element).color, getComputedStyle(behind).backgroundColor];
+  pairs.set(pair.join(), pair);
+}
+return [...pairs.values()];
+"""
+
+
+def rgb(css: str) -> tuple[int, int, int]:
+    red, green, blue = map(int, re.findall(r"\d+", css)[:3])
+    return red, green, blue

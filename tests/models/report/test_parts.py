@@ -1,0 +1,73 @@
+"""Tables, templates and sentences in the page."""
+
+from __future__ import annotations
+
+from models.report.browser import template_browser
+from models.report.content import Coloured, Grid, StateWords
+from models.report.ngrams import ngram_table
+from models.report.parts import chips, coloured, number_table, state_table
+from tests.models.report.document import parse
+from tests.models.report.example import BROWSER, NGRAMS
+
+
+def test_each_run_has_the_number_of_its_state():
+    tree = parse(coloured(Coloured(("a", "b", "c", "d"), (3, 3, 7, 3))))
+    assert tree.text == "a b 3 c 7 d 3"
+    assert [run.attributes["class"] for run in tree.children if not isinstance(run, str)] == [
+        "run s3",
+        "run s7",
+        "run s3",
+    ]
+
+
+def test_templates_in_short():
+    assert parse(chips((3, 7, 7, 7, 3))).text == "3 7\N{MULTIPLICATION SIGN}3 3"
+
+
+def test_columns_of_numbers_are_set_to_the_right():
+    grid = Grid(("name", "score", "word"), (("a", 1.0, "x"), ("b", None, "y")))
+    tree = parse(number_table(grid, "Scores"))
+    assert [th.attributes.get("class") for th in tree.one("thead").all("th")] == [
+        None,
+        "number",
+        None,
+    ]
+    assert [th.text for th in tree.one("tbody").all("th", scope="row")] == ["a", "b"]
+    assert tree.one("div", role="region").attributes["aria-label"] == "Scores"
+
+
+def test_bars_are_relative_to_the_largest_state():
+    tree = parse(state_table((StateWords(1, 0.4, ()), StateWords(2, 0.1, (("w", 0.5),))), "s"))
+    styles = [bar.attributes["style"] for bar in tree.all("span", **{"class": "bar"})]
+    assert styles == ["--length:100.0%", "--length:25.0%"]
+    assert tree.one("li").text == "w 0.500"
+
+
+def test_states_of_no_share_have_no_bar():
+    tree = parse(state_table((StateWords(1, 0.0, ()),), "s"))
+    assert tree.one("span", **{"class": "bar"}).attributes["style"] == "--length:0.0%"
+
+
+def test_every_ngram_is_there_with_a_button_for_each_state():
+    tree = parse(ngram_table(NGRAMS, "n"))
+    rows = tree.one("tbody").all("tr")
+    assert [row.attributes["data-states"] for row in rows] == ["3 7", "7 12 5", "37 5"]
+    assert [button.text for button in tree.all("button")] == ["3", "5", "7", "12", "37"]
+    assert rows[0].all("li")[0].text == "_name_ is a \N{MULTIPLICATION SIGN}800"
+
+
+def test_every_output_is_there_without_a_script():
+    tree = parse(template_browser(BROWSER)).one("noscript")
+    assert [fold.one("summary").text for fold in tree.all("details")] == [
+        table.label for table in BROWSER.tables
+    ]
+    texts = [o.text for table in BROWSER.tables for o in table.outputs]
+    assert [output.all("dd")[0].text for output in tree.all("dl")] == texts
+    assert [len(output.all("dt")) for output in tree.all("dl")] == [4, 3, 3, 3]  # notes if any
+
+
+def test_every_template_can_be_chosen():
+    tree = parse(template_browser(BROWSER)).one("fieldset")
+    radios = tree.all("input", type="radio")
+    assert [radio.attributes["value"] for radio in radios] == ["0", "1", "2"]
+    assert tree.all("label")[0].text.split() == ["1", "3", "7×2", "12×2", "0"]  # noqa: RUF001
