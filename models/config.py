@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
+from models.data.tasks import Task
 from models.errors import SettingError
 from models.schedules import Schedule
 
@@ -51,6 +52,8 @@ class ModelConfig:
         num_layers: Of each LSTM.
         dropout: On embeddings and LSTM outputs.
         word_scores: Score states by the word itself, too, not by the BiLSTM alone.
+        source_dropout: Share of the source's words shown as unknown in training where the sentence
+            quotes them, so that the decoder learns to copy. Of tasks with a source.
     """
 
     num_states: int = 20
@@ -58,11 +61,13 @@ class ModelConfig:
     num_layers: int = 1
     dropout: float = 0.2
     word_scores: bool = False
+    source_dropout: float = 0.1
 
     def __post_init__(self) -> None:
-        _require(self, num_states=2, hidden_size=1, num_layers=1, dropout=0)
-        if self.dropout >= 1:
-            raise SettingError(f"dropout must be below 1, not {self.dropout}")
+        _require(self, num_states=2, hidden_size=1, num_layers=1, dropout=0, source_dropout=0)
+        for name in ("dropout", "source_dropout"):
+            if getattr(self, name) >= 1:
+                raise SettingError(f"{name} must be below 1, not {getattr(self, name)}")
 
 
 @dataclass(frozen=True)
@@ -115,6 +120,8 @@ class TrainingConfig:
     Args:
         epochs: Passes over the training sentences.
         learning_rate: Of Adam.
+        final_learning_rate: What it falls to, evenly, by the last step; null for no change. A run
+            resumed for more epochs goes on from the rate that the longer run would have there.
         clip: Largest norm of the gradient.
         seed: Of the parameters, the order of the sentences and all draws.
         patience: Stop after so many epochs without a better dev set; 0 for never.
@@ -125,6 +132,7 @@ class TrainingConfig:
 
     epochs: int = 10
     learning_rate: float = 1e-3
+    final_learning_rate: float | None = None
     clip: float = 1.0
     seed: int = 0
     patience: int = 0
@@ -135,6 +143,8 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         _require(self, epochs=1, learning_rate=0, checkpoint_every=1)
         _require(self, patience=0, dev_sentences=0, variance_every=0)
+        if self.final_learning_rate is not None and self.final_learning_rate < 0:
+            raise SettingError("final_learning_rate must not be negative")
         if self.clip <= 0:
             raise SettingError(f"clip must be positive, not {self.clip}")
 
@@ -168,6 +178,7 @@ class RunConfig:
     objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     machine: MachineConfig = field(default_factory=MachineConfig)
+    task: Task = "text"
 
     def __post_init__(self) -> None:
         if self.objective.context_dropout.largest > 0 and not self.model.word_scores:
@@ -191,17 +202,22 @@ class RunConfig:
             ObjectiveConfig(**objective),
             TrainingConfig(**values["training"]),
             MachineConfig(**{f.name: values[f.name] for f in fields(MachineConfig)}),
+            values["task"],
         )
 
     def differences(self, other: RunConfig) -> list[str]:
         """Dotted names of settings that differ."""
-        mine, others = asdict(self), asdict(other)
-        return [
-            f"{part.name}.{name}"
-            for part in fields(self)
-            for name, value in mine[part.name].items()
-            if others[part.name][name] != value
-        ]
+        mine, others = _flat(asdict(self)), _flat(asdict(other))
+        return [name for name, value in mine.items() if others[name] != value]
+
+
+def _flat(parts: dict[str, Any]) -> dict[str, Any]:
+    """Settings by their dotted names."""
+    flat: dict[str, Any] = {}
+    for part, values in parts.items():
+        inner = values.items() if isinstance(values, dict) else [(None, values)]
+        flat |= {part if name is None else f"{part}.{name}": value for name, value in inner}
+    return flat
 
 
 def _require(config: Any, **smallest: int) -> None:

@@ -4,20 +4,31 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from models.config import ModelConfig
+from models.config import ModelConfig, RunConfig
 from models.data.batch import Batch
+from models.data.sources import SourceVocabulary
 from models.decoder import Decoder, LogJoint
 from models.inference_network import InferenceNetwork
 from structdist import LinearChainCRF
 
 
 class TemplateVAE(nn.Module):
-    """With `latent=False`, the recurrent language model to compare with."""
+    """With `latent=False`, the recurrent language model to compare with.
 
-    def __init__(self, config: ModelConfig, vocabulary_size: int, latent: bool = True) -> None:
+    With `num_keys`, the kinds of words that a source can have, the decoder reads sources. The
+    inference network never does.
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        vocabulary_size: int,
+        latent: bool = True,
+        num_keys: int | None = None,
+    ) -> None:
         super().__init__()
         self.inference_network = InferenceNetwork(config, vocabulary_size) if latent else None
-        self.decoder = Decoder(config, vocabulary_size, latent)
+        self.decoder = Decoder(config, vocabulary_size, latent, num_keys)
 
     @property
     def latent(self) -> bool:
@@ -49,3 +60,10 @@ class TemplateVAE(nn.Module):
             return self.decoder(batch, None, **options)
         flat = self.decoder(batch.repeat(len(states)), states.flatten(0, 1), **options)
         return LogJoint(*(x.view(len(states), -1) for x in flat))
+
+
+def build_model(config: RunConfig, vocabulary: SourceVocabulary) -> TemplateVAE:
+    """What a run trains."""
+    latent = config.objective.estimator != "rnnlm"
+    num_keys = None if config.task == "text" else len(vocabulary.keys)
+    return TemplateVAE(config.model, len(vocabulary.words), latent, num_keys)

@@ -31,3 +31,8 @@ class Corpus:
     @cached_property
     def vocabulary(self) -> Vocabulary:
         return Vocabulary.of((e.words for e in self.splits["train"]), self.min_count)
+
+    @cached_property
+    def keys(self) -> Vocabulary:
+        """Of the tables of the training split."""
+        return Vocabulary.of([key for key, _ in e.table] for e in self.splits["train"])

@@ -4,30 +4,63 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
-from models.data.batch import PAD, Batch
+from models.data.batch import PAD, Batch, Source
+from models.data.sources import EncodedSource
 from models.data.vocabulary import Vocabulary
 from models.errors import SettingError
 
 BATCHES_IN_A_POOL = 20  # sentences are sorted by length within pools of so many batches
 
 
-def collate(sentences: Sequence[Sequence[int]]) -> Batch:
-    """Pad encoded sentences to the longest."""
+@dataclass(frozen=True)
+class EncodedPair:
+    """A sentence and what it is written from."""
+
+    words: list[int]
+    source: EncodedSource
+    goals: list[int]  # as `Batch.goals`
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+
+Sentence = Sequence[int] | EncodedPair
+
+
+def collate(sentences: Sequence[Sentence]) -> Batch:
+    """Pad encoded sentences, and their sources if they have any, to the longest."""
+    pairs = [sentence for sentence in sentences if isinstance(sentence, EncodedPair)]
     lengths = torch.tensor([len(sentence) for sentence in sentences])
-    words = torch.full((len(sentences), int(lengths.max())), PAD)
-    for row, sentence in zip(words, sentences, strict=True):
-        row[: len(sentence)] = torch.tensor(sentence)
-    return Batch(words, lengths)
+    if not pairs:
+        return Batch(padded([list(s) for s in sentences]), lengths)  # type: ignore[arg-type]
+    words = padded([pair.words for pair in pairs])
+    goals = padded([pair.goals for pair in pairs])
+    return Batch(words, lengths, collate_sources([pair.source for pair in pairs]), goals)
+
+
+def collate_sources(sources: Sequence[EncodedSource]) -> Source:
+    parts = zip(*(source[: len(Source._fields)] for source in sources), strict=True)
+    return Source(*(padded(part) for part in parts))
+
+
+def padded(rows: Sequence[Sequence[int]]) -> Tensor:
+    """[B, T], with `PAD` beyond each row's end."""
+    result = torch.full((len(rows), max(map(len, rows))), PAD)
+    for row, numbers in zip(result, rows, strict=True):
+        row[: len(numbers)] = torch.tensor(numbers)
+    return result
 
 
 def encode(sentences: Sequence[Sequence[str]], vocabulary: Vocabulary) -> list[list[int]]:
     return [vocabulary.encode(words) for words in sentences]
 
 
-def in_order(sentences: Sequence[Sequence[int]], batch_size: int) -> list[Batch]:
+def in_order(sentences: Sequence[Sentence], batch_size: int) -> list[Batch]:
     """For evaluation: as they come, none left out."""
     starts = range(0, len(sentences), batch_size)
     return [collate(sentences[start : start + batch_size]) for start in starts]
@@ -43,7 +76,7 @@ class BucketedLoader:
 
     def __init__(
         self,
-        sentences: Sequence[Sequence[int]],
+        sentences: Sequence[Sentence],
         batch_size: int,
         seed: int = 0,
         world_size: int = 1,

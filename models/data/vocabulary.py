@@ -32,12 +32,24 @@ class Vocabulary:
         """All but the marks."""
         return list(self.words[len(MARKS) :])
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocabulary) and self.words == other.words
+
+    def __hash__(self) -> int:
+        return hash(self.words)
+
     def __len__(self) -> int:
         return len(self.words)
 
+    def __contains__(self, word: str) -> bool:
+        return word in self._numbers
+
+    def number(self, word: str) -> int:
+        return self._numbers.get(word, UNKNOWN)
+
     def encode(self, words: Sequence[str]) -> list[int]:
         """Numbers of the words and of the end mark."""
-        return [*(self._numbers.get(word, UNKNOWN) for word in words), END]
+        return [*map(self.number, words), END]
 
     def decode(self, numbers: Iterable[int]) -> list[str]:
         """Words up to the end mark."""

@@ -11,7 +11,7 @@ from lightning.pytorch.utilities import rank_zero_warn
 from torch import Tensor
 
 from models.data.batch import Batch
-from models.training.module import VARIANCE, TextModelling
+from models.training.module import VARIANCE, TrainingModule
 
 GRADIENTS = 10  # drawn to estimate a variance
 
@@ -64,11 +64,11 @@ class GradientVariance(lightning.Callback):
         if trainer.global_step % self.every == 0:
             module.record({"train/log_variance_ratio": self.measure(module)})
 
-    def measure(self, module: TextModelling) -> float:
+    def measure(self, module: TrainingModule) -> float:
         was_training = module.model.training
         module.model.eval()
         module.seed_draws(VARIANCE)
-        probe = Batch(*(x.to(module.device) for x in self.probe))
+        probe = self.probe.to(module.device)
         with torch.backends.cudnn.flags(enabled=False):  # it has no gradient in eval mode
             draws = torch.stack([_inference_gradient(module, probe) for _ in range(GRADIENTS)])
         module.model.train(was_training)
@@ -84,7 +84,7 @@ def log_variance_ratio(gradients: Tensor) -> float:
     return float((variance[moving].log() - mean[moving].abs().log()).mean())
 
 
-def _inference_gradient(module: TextModelling, batch: Batch) -> Tensor:
+def _inference_gradient(module: TrainingModule, batch: Batch) -> Tensor:
     parameters = list(module.model.inference_network.parameters())  # type: ignore[union-attr]
     loss = module.estimator.loss(module.model, batch, module.knobs())
     return torch.cat([g.flatten() for g in torch.autograd.grad(loss, parameters)])

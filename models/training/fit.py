@@ -19,8 +19,10 @@ from torch.utils.data import DataLoader
 from models.config import MachineConfig, RunConfig
 from models.data.batch import Batch
 from models.data.corpus import Corpus
-from models.data.loader import BucketedLoader, collate, encode, in_order
+from models.data.loader import BucketedLoader, Sentence, collate, in_order
+from models.data.tasks import corpus_vocabulary, encode_task
 from models.errors import RunError
+from models.generation.casing import learn_casing
 from models.training.callbacks import CollapseWarning, EpochLines, GradientVariance, StopEarly
 from models.training.checkpoints import (
     LAST,
@@ -32,25 +34,27 @@ from models.training.checkpoints import (
 )
 from models.training.files import replacing
 from models.training.logs import MetricsFile
-from models.training.module import RUN_KEY, TextModelling
+from models.training.module import RUN_KEY, TrainingModule
 
 DEV_BATCH = 100
 PROBE_SENTENCES = 20  # on which the gradient's variance is measured
 MAY_CHANGE = {"training.epochs", "training.patience", "machine.threads"}  # in a resumed run
 
 
-def fit(config: RunConfig, corpus: Corpus, run: Path, resume: bool = False) -> TextModelling:
+def fit(config: RunConfig, corpus: Corpus, run: Path, resume: bool = False) -> TrainingModule:
     """Train, or go on training, and leave checkpoints and logs in `run`."""
     start = _checkpoint_to_resume(config, corpus, run, resume)
+    vocabulary = corpus_vocabulary(corpus)
+    sentences = encode_task(config.task, corpus.splits["train"], vocabulary)
+    loader = BucketedLoader(
+        sentences, config.data.batch_size, config.training.seed, config.machine.devices
+    )
     _write_config(config, run)
     if config.machine.threads:
         torch.set_num_threads(config.machine.threads)
     lightning.seed_everything(config.training.seed, verbose=False)
-    sentences = encode([e.words for e in corpus.splits["train"]], corpus.vocabulary)
-    loader = BucketedLoader(
-        sentences, config.data.batch_size, config.training.seed, config.machine.devices
-    )
-    module = TextModelling(config, corpus.vocabulary, steps_per_epoch=len(loader))
+    casing = learn_casing(corpus.splits["train"])
+    module = TrainingModule(config, vocabulary, casing, steps_per_epoch=len(loader))
     trainer = _trainer(config, corpus, run, module, start)
     loader.follow(lambda: trainer.global_step, trainer.global_rank)
     batches: Any = in_order(_dev_sentences(config, corpus), DEV_BATCH)
@@ -60,7 +64,7 @@ def fit(config: RunConfig, corpus: Corpus, run: Path, resume: bool = False) -> T
 
 
 def _trainer(
-    config: RunConfig, corpus: Corpus, run: Path, module: TextModelling, start: Path | None
+    config: RunConfig, corpus: Corpus, run: Path, module: TrainingModule, start: Path | None
 ) -> lightning.Trainer:
     machine = config.machine
     _quieten_lightning()
@@ -92,7 +96,7 @@ def _accelerator(machine: MachineConfig) -> str:
 
 
 def _callbacks(
-    config: RunConfig, corpus: Corpus, run: Path, module: TextModelling
+    config: RunConfig, corpus: Corpus, run: Path, module: TrainingModule
 ) -> list[Callback]:
     settings = config.training
     callbacks: list[Callback] = [CollapseWarning(), SaveBest(run)]
@@ -106,9 +110,9 @@ def _callbacks(
     return callbacks
 
 
-def _dev_sentences(config: RunConfig, corpus: Corpus) -> list[list[int]]:
+def _dev_sentences(config: RunConfig, corpus: Corpus) -> list[Sentence]:
     """All of them, or as many as asked, evenly spread."""
-    dev = encode([example.words for example in corpus.splits["dev"]], corpus.vocabulary)
+    dev = encode_task(config.task, corpus.splits["dev"], corpus_vocabulary(corpus))
     wanted = min(config.training.dev_sentences or len(dev), len(dev))
     return [dev[number * len(dev) // wanted] for number in range(wanted)]
 
@@ -127,7 +131,8 @@ def _checkpoint_to_resume(
     changed = [name for name in config.differences(before) if name not in MAY_CHANGE]
     if changed:
         raise RunError(f"{run} was started with other settings, see {', '.join(changed)}")
-    if load_checkpoint(last)[RUN_KEY]["words"] != corpus.vocabulary.real_words:
+    saved, now = load_checkpoint(last)[RUN_KEY], corpus_vocabulary(corpus)
+    if (saved["words"], saved["keys"]) != (now.words.real_words, now.keys.real_words):
         raise RunError(f"the corpus {corpus.name} has other words than when {run} was started")
     return last
 

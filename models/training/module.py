@@ -11,30 +11,36 @@ from torch import Tensor, nn
 
 from models.config import SCHEDULES, RunConfig
 from models.data.batch import Batch
-from models.data.vocabulary import Vocabulary
+from models.data.sources import SourceVocabulary
 from models.errors import TrainingDivergedError
 from models.estimators import Knobs, build_estimator
 from models.evaluation import Scores, Tally
-from models.template_vae import TemplateVAE
+from models.template_vae import build_model
 
 TRAINING, VALIDATION, VARIANCE = range(3)  # what random numbers are drawn for
 LOG_EVERY = 10  # steps
 RUN_KEY = "structdist_run"  # where a checkpoint keeps its settings and vocabulary
 
 
-class TextModelling(lightning.LightningModule):
+class TrainingModule(lightning.LightningModule):
     """Trains a template VAE with the estimator of its configuration.
 
     Every step draws from a seed made of the run's seed and the step's number: a run that was
     stopped goes on with the draws it would have made.
     """
 
-    def __init__(self, config: RunConfig, vocabulary: Vocabulary, steps_per_epoch: int) -> None:
+    def __init__(
+        self,
+        config: RunConfig,
+        vocabulary: SourceVocabulary,
+        casing: dict[str, str],
+        steps_per_epoch: int,
+    ) -> None:
         super().__init__()
-        self.config, self.vocabulary = config, vocabulary
+        self.config, self.vocabulary, self.casing = config, vocabulary, casing
         self.steps_per_epoch = steps_per_epoch
         self.estimator = build_estimator(config.objective)
-        self.model = TemplateVAE(config.model, len(vocabulary), self.estimator.latent)
+        self.model = build_model(config, vocabulary)
         self._loss = self._gradient_norm = torch.zeros(())
         self._knobs = Knobs()
         self._dev = Tally()
@@ -64,10 +70,22 @@ class TextModelling(lightning.LightningModule):
     def training_step(self, batch: Batch, index: int) -> Tensor:
         self.seed_draws(TRAINING, self.global_rank)
         self._knobs = self.knobs()
+        self._set_learning_rate()
         loss = self.estimator.loss(self.model, batch, self._knobs)
         self._loss = loss.detach()
         self.log("train/loss", self._loss, prog_bar=True, logger=False)
         return loss
+
+    def _set_learning_rate(self) -> None:
+        """A function of the step, so that a resumed run needs no state for it."""
+        settings = self.config.training
+        if settings.final_learning_rate is None:
+            return
+        last_step = self.steps_per_epoch * settings.epochs - 1
+        way = self.global_step / max(last_step, 1)
+        rate = (1 - way) * settings.learning_rate + way * settings.final_learning_rate
+        for group in self.trainer.optimizers[0].param_groups:
+            group["lr"] = rate
 
     def configure_gradient_clipping(self, optimizer: Any, *_: Any, **__: Any) -> None:
         """Clip; a loss or gradient that is no number stops the run, on all processes alike."""
@@ -109,8 +127,12 @@ class TextModelling(lightning.LightningModule):
         self.log_dict(shown, logger=False, sync_dist=True)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        words = self.vocabulary.real_words
-        checkpoint[RUN_KEY] = {"config": self.config.as_dict(), "words": words}
+        checkpoint[RUN_KEY] = {
+            "config": self.config.as_dict(),
+            "words": self.vocabulary.words.real_words,
+            "keys": self.vocabulary.keys.real_words,
+            "casing": self.casing,
+        }
 
 
 def _mix(*numbers: int) -> int:

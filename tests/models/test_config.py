@@ -22,10 +22,11 @@ from models.schedules import Schedule
 FILES = sorted(Path(__file__).parents[2].glob("models/configs/*.yaml"))
 CHANGED = RunConfig(
     DataConfig("e2e", "folder", 7),
-    ModelConfig(num_states=5, dropout=0.0),
+    ModelConfig(num_states=5, dropout=0.0, source_dropout=0.3),
     ObjectiveConfig("pm-mrf", temperature=Schedule(1.0, 0.1, 3, shape="geometric"), num_samples=2),
-    TrainingConfig(epochs=3, learning_rate=1e-2),
+    TrainingConfig(epochs=3, learning_rate=1e-2, final_learning_rate=1e-3),
     MachineConfig("cpu", devices=2, precision="bf16-mixed"),
+    task="data2text",
 )
 
 
@@ -59,6 +60,7 @@ def test_differences():
         machine=replace(config.machine, threads=3),
     )
     assert config.differences(other) == ["objective.estimator", "objective.beta", "machine.threads"]
+    assert config.differences(replace(config, task="paraphrase")) == ["task"]
 
 
 def test_defaults(parse):
@@ -75,6 +77,9 @@ def test_files(path, parse):
     config, _ = parse("--config", str(path))
     found = config.as_dict()
     for part, settings in yaml.safe_load(path.read_text()).items():
+        if not isinstance(settings, dict):  # of no component
+            assert found[part] == settings, part
+            continue
         for name, value in settings.items():
             if isinstance(value, dict):  # a schedule
                 assert found[part][name].items() >= value.items(), name
@@ -98,9 +103,18 @@ def test_a_schedule_as_one_argument(parse):
     assert config.objective.temperature == Schedule(1.0, 0.01, 2.5, shape="geometric")
 
 
-def test_the_folder_is_named_after_corpus_and_estimator(parse):
+@pytest.mark.parametrize("rate", ["1e-4", "0", "null"])
+def test_the_final_learning_rate_may_be_none(rate, parse):
+    config, _ = parse("--training.final_learning_rate", rate)
+    expected = None if rate == "null" else float(rate)
+    assert config.training.final_learning_rate == expected
+
+
+def test_the_folder_is_named_after_corpus_task_and_estimator(parse):
     _, folder = parse("--data.corpus", "coco", "--objective.estimator", "rnnlm")
     assert folder == Path("runs/coco-rnnlm")
+    _, folder = parse("--data.corpus", "coco", "--task", "paraphrase")
+    assert folder == Path("runs/coco-paraphrase-gumbel-crf-st")
     assert parse("--run", "elsewhere")[1] == Path("elsewhere")
 
 
@@ -133,6 +147,10 @@ def test_unknown_settings_in_a_file(content, message, parse, tmp_path, capsys):
         ("--data.batch_size", "0", "batch_size must be at least 1, not 0"),
         ("--model.num_states", "1", "num_states must be at least 2, not 1"),
         ("--model.dropout", "1.0", "dropout must be below 1, not 1.0"),
+        ("--model.source_dropout", "1.0", "source_dropout must be below 1, not 1.0"),
+        ("--model.source_dropout", "-0.1", "source_dropout must be at least 0, not -0.1"),
+        ("--training.final_learning_rate", "-0.1", "final_learning_rate must not be negative"),
+        ("--task", "poetry", "task"),
         ("--objective.num_samples", "1", "num_samples must be at least 2, not 1"),
         ("--objective.beta.epochs", "-1", "cannot take -1.0 epochs"),
         ("--objective.beta", "{start: 0, shape: geometric}", "positive start and end"),

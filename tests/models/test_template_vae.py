@@ -24,7 +24,7 @@ def all_templates(length: int, num_steps: int) -> torch.Tensor:
 def exact_log_likelihood(model: TemplateVAE, batch: Batch) -> torch.Tensor:
     """[B], by enumeration of all templates."""
     found = []
-    for words, length in zip(*batch, strict=True):
+    for words, length in zip(batch.words, batch.lengths, strict=True):
         templates = all_templates(int(length), len(words))
         one = Batch(words[None], length[None]).repeat(len(templates))
         found.append(model.decoder(one, templates).total().logsumexp(0))

@@ -8,8 +8,17 @@ from itertools import chain, pairwise
 import pytest
 import torch
 
-from models.data.batch import END, PAD, Batch
-from models.data.loader import BATCHES_IN_A_POOL, BucketedLoader, collate, encode, in_order
+from models.data.batch import END, PAD, UNKNOWN, Batch
+from models.data.loader import (
+    BATCHES_IN_A_POOL,
+    BucketedLoader,
+    EncodedPair,
+    collate,
+    encode,
+    in_order,
+    padded,
+)
+from models.data.sources import EncodedSource
 from models.data.vocabulary import Vocabulary
 
 RNG = random.Random(0)
@@ -28,9 +37,47 @@ def loader(batch_size: int = 8, steps_done: int = 0, rank: int = 0, **options) -
 
 
 def test_padding():
-    words, lengths = collate([[4, 5, END], [END]])
-    assert words.tolist() == [[4, 5, END], [END, PAD, PAD]]
-    assert lengths.tolist() == [3, 1]
+    batch = collate([[4, 5, END], [END]])
+    assert batch.words.tolist() == [[4, 5, END], [END, PAD, PAD]]
+    assert batch.lengths.tolist() == [3, 1]
+    assert batch.source is batch.goals is None
+    assert batch.target is batch.words
+
+
+def pair(number: int) -> EncodedPair:
+    """A sentence of as many words, told apart by its source."""
+    source = EncodedSource([4], [1], [UNKNOWN], [10 + number], [1], ["new"])
+    return EncodedPair([UNKNOWN] * number + [END], source, [10 + number] * number + [END])
+
+
+def test_padding_of_pairs():
+    """Sentences, goals and sources are each as wide as their longest."""
+    table = EncodedSource([4, 4, 5], [1, 2, 1], [6, 7, UNKNOWN], [6, 7, 9], [0, 0, 1], ["new"])
+    batch = collate([pair(1), EncodedPair([END], table, [END])])
+    assert batch.words.tolist() == [[UNKNOWN, END], [END, PAD]]
+    assert batch.goals.tolist() == [[11, END], [END, PAD]]
+    assert batch.lengths.tolist() == [2, 1]
+    assert batch.source.keys.tolist() == [[4, PAD, PAD], [4, 4, 5]]
+    assert batch.source.places.tolist() == [[1, PAD, PAD], [1, 2, 1]]
+    assert batch.source.words.tolist() == [[UNKNOWN, PAD, PAD], [6, 7, UNKNOWN]]
+    assert batch.source.says.tolist() == [[11, PAD, PAD], [6, 7, 9]]
+    assert batch.source.needed.tolist() == [[1, 0, 0], [0, 0, 1]]
+
+
+def test_padding_of_nothing():
+    assert padded([[], [4]]).tolist() == [[PAD], [4]]
+    assert padded([[], []]).shape == (2, 0)
+
+
+def test_pairs_stay_together():
+    """Sorted by length, shuffled and shared, each sentence keeps its source."""
+    made = BucketedLoader([pair(number) for number in range(20)], 4, world_size=2)
+    made.follow(lambda: 0, rank=1)
+    batches = list(made)
+    assert sum(len(batch.lengths) for batch in batches) == 10
+    for batch in batches:
+        assert (batch.source.says[:, 0] - 10).tolist() == (batch.lengths - 1).tolist()
+        assert (batch.goals[:, 0] != UNKNOWN).all()
 
 
 def test_batches_for_evaluation_come_in_order():

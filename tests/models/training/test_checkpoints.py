@@ -10,6 +10,7 @@ from models import runs
 from models.data.loader import collate, encode
 from models.data.synthetic import synthetic_corpus
 from models.errors import RunError
+from models.generation.casing import learn_casing
 from models.runs import load_run
 from models.training import fit as module
 from models.training.checkpoints import AtomicCheckpoints, checkpoint_path, load_checkpoint
@@ -44,8 +45,10 @@ def test_the_model_comes_back(name, trained, corpus):
     run, model = trained
     loaded = load_run(run, name)
     assert (loaded.config, loaded.step) == (CONFIG, STEPS)
-    assert loaded.vocabulary.words == corpus.vocabulary.words
-    batch = collate(encode([e.words for e in corpus.splits["dev"]], loaded.vocabulary))
+    assert (loaded.folder, loaded.checkpoint) == (run, name)
+    assert loaded.vocabulary == (corpus.vocabulary, corpus.keys)
+    assert loaded.casing == learn_casing(corpus.splits["train"])
+    batch = collate(encode([e.words for e in corpus.splits["dev"]], loaded.vocabulary.words))
     with torch.no_grad():
         posterior = loaded.model.posterior(batch)
         assert_close(posterior.marginals, model.posterior(batch).marginals, atol=0, rtol=0)

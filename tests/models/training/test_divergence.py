@@ -20,15 +20,15 @@ COMMAND = """train --data.corpus e2e --data.batch_size 15 --model.num_states 3 -
 
 def poison(monkeypatch, value):
     """Every new model has this among its weights."""
-    make = module.TextModelling
+    make = module.TrainingModule
 
     def make_poisoned(*given, **named):
         made = make(*given, **named)
         with torch.no_grad():
-            made.model.decoder.to_words.weight[4, 0] = value
+            made.model.decoder.output.to_words.weight[4, 0] = value
         return made
 
-    monkeypatch.setattr(module, "TextModelling", make_poisoned)
+    monkeypatch.setattr(module, "TrainingModule", make_poisoned)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])

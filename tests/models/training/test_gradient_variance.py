@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from models.data.loader import collate, encode
+from models.data.tasks import corpus_vocabulary
 from models.training.callbacks import GradientVariance, log_variance_ratio
 from models.training.fit import fit
-from models.training.module import TextModelling
+from models.training.module import TrainingModule
 from tests.models.training.conftest import EPOCHS, STEPS, logged, outcome, tiny
 
 pytestmark = pytest.mark.filterwarnings("ignore:posterior collapse")
@@ -54,7 +55,7 @@ def test_measuring_does_not_disturb_training(corpus, tmp_path):
 
 
 def test_the_model_is_left_as_it_was(corpus):
-    module = TextModelling(tiny(), corpus.vocabulary, STEPS).train()
+    module = TrainingModule(tiny(), corpus_vocabulary(corpus), {}, STEPS).train()
     probe = collate(encode([e.words for e in corpus.splits["dev"]], corpus.vocabulary))
     first = GradientVariance(probe, every=1).measure(module)
     assert module.model.training

@@ -10,7 +10,7 @@ from models.estimators import ESTIMATORS
 from models.schedules import Schedule
 from models.training import fit as module
 from models.training.fit import fit
-from models.training.module import TextModelling
+from models.training.module import TrainingModule
 from tests.models.training.conftest import EPOCHS, STEPS, logged, tiny
 
 pytestmark = pytest.mark.filterwarnings("ignore:posterior collapse")
@@ -20,14 +20,14 @@ ONE_EPOCH = {"epochs": 1, "variance_every": 0}
 @pytest.fixture
 def losses(monkeypatch):
     """Of each step of the runs to come."""
-    found, step = [], TextModelling.training_step
+    found, step = [], TrainingModule.training_step
 
     def recording(self, *given):
         loss = step(self, *given)
         found.append(loss.item())
         return loss
 
-    monkeypatch.setattr(TextModelling, "training_step", recording)
+    monkeypatch.setattr(TrainingModule, "training_step", recording)
     return found
 
 
