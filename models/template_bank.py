@@ -203,7 +203,8 @@ class TemplateBank:
     def _has_fitting_shapes(self) -> bool:
         one_each = self.tables.shape == self.counts.shape == self.examples.shape
         one_more = self.offsets.shape == (len(self.tables) + 1,)
-        flat = self.states.ndim == self.tables.ndim == self.key_names.ndim == 1
+        lists = (self.states, self.tables, self.sentences, self.key_names)
+        flat = all(array.ndim == 1 for array in lists)
         return one_each and one_more and flat and self.key_sets.shape[1:] == self.key_names.shape
 
     def _has_fitting_values(self) -> bool:
@@ -211,7 +212,8 @@ class TemplateBank:
         in_order = (np.diff(self.offsets) >= 0).all()
         known = _below(self.states, self.num_states) and _below(self.tables, len(self.key_sets))
         used = _below(self.sentences, len(self))
-        return bool(ends and in_order and known and used)
+        seen = _below(self.examples, len(self.sentences))
+        return bool(ends and in_order and known and used and seen)
 
 
 def _count(

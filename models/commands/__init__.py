@@ -1,4 +1,4 @@
-"""The command line: `python -m models train|evaluate|data|score`.
+"""The command line: `python -m models train|evaluate|generate|...`.
 
 Each command is a module with `USAGE`, `DETAILS`, `add_arguments(parser)` and `run(options)`; only
 the one that is called is imported.
@@ -20,6 +20,9 @@ COMMANDS = {
     "train": "Train a template VAE, or the language model to compare it with.",
     "evaluate": "Evaluate a trained run with exact, discrete templates.",
     "data": "Prepare a corpus of real text, or look at the built-in one.",
+    "generate": "Write sentences from tables or sentences, under templates if asked.",
+    "templates": "Look up the templates of a run, and what its states stand for.",
+    "report": "Write a page about a run: curves, templates, sentences.",
     "score": "Score generated texts with the official metrics.",
 }
 USER_ERRORS = (DataError, RunError, SettingError)  # what the user gave cannot be used: exit code 2
@@ -36,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = ArgumentParser(
         prog="python -m models",
         formatter_class=HelpFormatter,
-        description="Latent-template VAEs: train them, evaluate them, prepare data, score texts.",
+        description="Latent-template VAEs: train them, evaluate them, write with them.",
     )
     commands = parser.add_subcommands(dest="command", title="commands")
     for name, summary in COMMANDS.items():

@@ -11,7 +11,7 @@ from models.generation.pieces import GAP, Kind, Piece
 INDEFINITE = ("a", "an")
 ARTICLES = (*INDEFINITE, "the")
 UNSEEN = (Kind.VALUE, Kind.GAP)  # by the model
-CLEAR = re.compile(r"[ai]|e(?![uw])|o(?!nc?e)|[b-dfgj-np-tv-z]")  # first letters that tell how it is spoken
+CLEAR = re.compile(r"[ai]|e(?![uw])|o(?!nc?e)|[b-dfgj-np-tv-z]")  # these letters tell its sound
 SPOKEN_WITH_CONSONANT = re.compile(r"uni(?!n|m)|us(?:[aeu]|\b)|uk\b|eu|one\b|once\b")
 SPOKEN_WITH_VOWEL = re.compile(r"[aeiou]|hour|honest|honou?r|heir|8|1[18]\b")
 

@@ -1,0 +1,167 @@
+"""Writing sentences from sources: the likeliest word again and again, draws, or a beam.
+
+All of them go over states and words together: first z_t, then x_t given it. They stop when every
+sentence of the batch has ended, and after `max_words` words in any case.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from models.data.batch import PAD, Source
+from models.errors import SettingError
+from models.generation.beginnings import Beginnings, Written
+from models.generation.stepper import Position, Stepper
+from models.template_vae import TemplateVAE
+
+MUCH = 1e3  # more than log probabilities per word differ by
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How to write.
+
+    Args:
+        method: `greedy` takes the likeliest state and word at each step, `sample` draws them,
+            `beam` keeps several beginnings.
+        beam: How many, and how many states are tried for each.
+        length_penalty: Of the beam: log probabilities are divided by the number of words to this
+            power, so 0 prefers short sentences, and more than 1 long ones.
+        temperature: Of the draws; below 1 they are closer to the likeliest.
+        max_words: After so many words a sentence without a template is cut.
+    """
+
+    method: Literal["greedy", "sample", "beam"] = "beam"
+    beam: int = 5
+    length_penalty: float = 1.0
+    temperature: float = 1.0
+    max_words: int = 60
+
+    def __post_init__(self) -> None:
+        for name in ("beam", "max_words"):
+            if getattr(self, name) < 1:
+                raise SettingError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if not 0 < self.temperature < math.inf:
+            raise SettingError(f"temperature must be positive, not {self.temperature}")
+        if not math.isfinite(self.length_penalty):
+            raise SettingError(f"length_penalty must be finite, not {self.length_penalty}")
+
+
+@torch.no_grad()
+def write(
+    model: TemplateVAE,
+    source: Source,
+    decoding: Decoding,
+    templates: Sequence[Sequence[int]] | None = None,
+    copied_only: Sequence[int] = (),
+) -> list[Written]:
+    """A sentence for each source, under the template of the same place if there are any.
+
+    Words `copied_only`, such as key marks, are not written where the source does not say them.
+    """
+    stepper = Stepper(model, source, templates, copied_only)
+    most = decoding.max_words if templates is None else max(map(len, templates)) + 1
+    if decoding.method == "beam":
+        return _beam(stepper, decoding, most)
+    return _one_by_one(stepper, decoding.temperature if decoding.method == "sample" else None, most)
+
+
+def _one_by_one(stepper: Stepper, temperature: float | None, most: int) -> list[Written]:
+    position = stepper.start()
+    texts = Beginnings.empty(len(position.rows), position.rows.device)
+    for step in range(most):
+        state_scores = stepper.state_log_probs(position, step)
+        states = _choose(state_scores, temperature)
+        word_scores = stepper.word_log_probs(position, states, step)
+        words = _choose(word_scores, temperature)
+        gained = _at(state_scores, states) + _at(word_scores, words)
+        texts = texts.longer(words, states, texts.log_probs + gained)
+        if texts.ended.all():
+            break
+        position = stepper.advance(position, words, states)
+    return texts.written()
+
+
+def _choose(log_probs: Tensor, temperature: float | None) -> Tensor:
+    """One of [R, N] for each row: the likeliest, or drawn."""
+    if temperature is None:
+        return log_probs.argmax(-1)
+    below_best = (log_probs - log_probs.amax(-1, keepdim=True)).double()  # finite when divided
+    return (below_best / temperature).softmax(-1).multinomial(1).squeeze(-1)
+
+
+def _at(values: Tensor, index: Tensor) -> Tensor:
+    return values.gather(-1, index.unsqueeze(-1)).squeeze(-1)
+
+
+def _beam(stepper: Stepper, decoding: Decoding, most: int) -> list[Written]:
+    """Beginnings, ended or not, compete by log probability per word.
+
+    The best that has ended keeps its place all the same, so that there is an answer where those
+    that beat it never end.
+    """
+    position = stepper.start()
+    sources = len(position.rows)
+    texts = Beginnings.empty(sources, position.rows.device)
+    for step in range(most):
+        tried, log_probs = _continuations(stepper, position, texts, decoding.beam, step)
+        lengths = texts.lengths() + (~texts.ended).long()
+        ranks = log_probs / (lengths**decoding.length_penalty)[:, None, None]
+        ranks[_best_ended(stepper, texts, decoding.length_penalty), 0, PAD] = torch.inf
+        of_source, num_words = log_probs.numel() // sources, log_probs.shape[-1]
+        kept = min(decoding.beam, of_source)
+        best = ranks.view(sources, -1).topk(kept).indices  # [B, W]
+        flat = (best + of_source * torch.arange(sources, device=best.device)[:, None]).flatten()
+        rows, words = flat // log_probs[0].numel(), flat % num_words
+        states = tried.flatten()[flat // num_words]
+        texts = texts.select(rows).longer(words, states, log_probs.flatten()[flat])
+        if texts.ended.all():
+            break
+        position = stepper.advance(position.select(rows), words, states)
+    answers = _final_ranks(stepper, texts, decoding.length_penalty).argmax(-1)  # [B]
+    first = torch.arange(0, len(texts.words), len(texts.words) // sources, device=answers.device)
+    return texts.select(first + answers).written()
+
+
+def _continuations(
+    stepper: Stepper, position: Position, texts: Beginnings, most: int, step: int
+) -> tuple[Tensor, Tensor]:
+    """The likeliest states [R, M], and log probabilities with each and every word [R, M, V + N]."""
+    state_scores = stepper.state_log_probs(position, step)
+    best = state_scores.topk(min(most, state_scores.shape[-1]))
+    rows, tried = best.indices.shape
+    every = torch.arange(rows, device=best.indices.device).repeat_interleave(tried)
+    words = stepper.word_log_probs(position.select(every), best.indices.flatten(), step)
+    log_probs = words.view(rows, tried, -1) + best.values.unsqueeze(-1)
+    log_probs = log_probs.double() + texts.log_probs[:, None, None]
+    log_probs[texts.ended] = -torch.inf
+    log_probs[texts.ended, 0, PAD] = texts.log_probs[texts.ended]  # it stays as it is
+    return best.indices, log_probs
+
+
+def _best_ended(stepper: Stepper, texts: Beginnings, length_penalty: float) -> Tensor:
+    """True for the best that has ended, of each source that has any: bool [R]."""
+    ranks = _final_ranks(stepper, texts, length_penalty)
+    best = one_hot(ranks.argmax(-1), ranks.shape[-1]).bool()
+    return (best & ranks.isfinite()).flatten()
+
+
+def _final_ranks(stepper: Stepper, texts: Beginnings, length_penalty: float) -> Tensor:
+    """How good each is as an answer [B, W]: it has ended, or else -inf, and lacks no needed word.
+
+    Needed are those that only a copy can say, so that nothing else makes up for them.
+    """
+    sources = stepper.every_source()
+    each = sources.repeat_interleave(len(texts.words) // len(sources))
+    needed = stepper.needed_words(each)  # [R, N]
+    said = (texts.words.unsqueeze(1) == needed.unsqueeze(-1)).any(-1)
+    lacking = (~said & (needed != PAD)).sum(-1)
+    ranks = texts.log_probs / texts.lengths() ** length_penalty - MUCH * lacking
+    return ranks.masked_fill(~texts.ended, -torch.inf).view(len(sources), -1)

@@ -1,0 +1,47 @@
+"""Runs without training: their words, at random, are as good as any for what is tested."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from models.config import EstimatorName, ModelConfig, ObjectiveConfig, RunConfig
+from models.data.corpus import Corpus
+from models.data.synthetic import synthetic_corpus
+from models.data.tasks import Task, corpus_vocabulary
+from models.generation.casing import learn_casing
+from models.runs import TrainedRun
+from models.template_vae import build_model
+
+SIZES = ModelConfig(num_states=4, hidden_size=8)
+
+
+@cache
+def small_corpus() -> Corpus:
+    return synthetic_corpus(50, 10, 10)
+
+
+def untrained_run(
+    task: Task = "data2text",
+    estimator: EstimatorName = "gumbel-crf-st",
+    folder: Path = Path("untrained"),
+) -> TrainedRun:
+    """In double precision, so that the size of a batch makes no difference."""
+    corpus = small_corpus()
+    config = RunConfig(model=SIZES, objective=ObjectiveConfig(estimator), task=task)
+    torch.manual_seed(0)
+    vocabulary = corpus_vocabulary(corpus)
+    model = build_model(config, vocabulary).double().eval()
+    casing = learn_casing(corpus.splits["train"])
+    return TrainedRun(config, vocabulary, casing, model, 0, folder, "best")
+
+
+def copying_run(folder: Path = Path("untrained")) -> TrainedRun:
+    """It copies from its source, and writes nothing else while it may."""
+    trained = untrained_run(folder=folder)
+    gate = trained.model.decoder.output.gate
+    assert gate is not None
+    torch.nn.init.constant_(gate.bias, 50.0)
+    return trained
