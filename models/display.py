@@ -11,8 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from models.evaluation import Scores
+from models.generation.control import Control
 from models.recovery import Recovery
 from models.templates import segments
+
+Row = tuple[str, float | int | None, str]  # a measure, its value, what it is
 
 GOLDEN_ANGLE = 137.508  # degrees: hues of neighbouring states are far apart
 
@@ -28,16 +31,18 @@ def coloured(words: Sequence[str], states: Sequence[int]) -> Text:
     return text
 
 
-def score_table(title: str, scores: Scores, recovery: Recovery | None = None) -> Table:
+def score_table(
+    title: str, scores: Scores, recovery: Recovery | None = None, control: Control | None = None
+) -> Table:
     table = Table("measure", "value", "what it is", title=title)
-    for name, value, meaning in _rows(scores, recovery):
+    for name, value, meaning in [*_rows(scores, recovery), *_control_rows(control)]:
         table.add_row(name, f"{value:.3f}" if isinstance(value, float) else str(value), meaning)
     return table
 
 
-def _rows(scores: Scores, recovery: Recovery | None) -> list[tuple[str, float | int | None, str]]:
+def _rows(scores: Scores, recovery: Recovery | None) -> list[Row]:
     exact = scores.neg_elbo is None
-    rows: list[tuple[str, float | int | None, str]] = [
+    rows: list[Row] = [
         ("NLL", scores.nll, f"nats per sentence, {'exact' if exact else 'importance-sampled'}"),
         ("PPL", scores.ppl, "exp(total NLL / total words), end marks counted"),
     ]
@@ -55,6 +60,17 @@ def _rows(scores: Scores, recovery: Recovery | None) -> list[tuple[str, float | 
             ("many-to-one", recovery.many_to_one, "share of words, each state as its main slot"),
         ]
     return rows
+
+
+def _control_rows(control: Control | None) -> list[Row]:
+    if control is None:
+        return []
+    return [
+        ("slot errors", control.slot_errors, f"per slot, {control.tables} tables, states free"),
+        ("  under templates", control.slot_errors_under_templates, "three for each table"),
+        ("adherence", control.adherence, "words in the state that the template asks for"),
+        ("three orders", control.different_orders, "tables told in three different orders"),
+    ]
 
 
 def _colour(state: int) -> tuple[int, int, int]:

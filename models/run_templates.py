@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 
 from models.data.corpus import Corpus
 from models.errors import RunError
@@ -15,20 +16,25 @@ FILE = "templates.npz"
 
 
 def run_templates(trained: TrainedRun, corpus: Corpus | None = None) -> TemplateBank:
-    """From the run's folder, if they were made with the same model."""
+    """From the run's folder, if they were made with the same model and as many sentences."""
     if not trained.model.latent:
         raise RunError(f"{trained.folder} is a model without templates")
     path, fingerprint = trained.folder / FILE, _fingerprint(trained)
-    if path.exists():
-        try:
-            bank = TemplateBank.load(path)
-        except RunError:  # damaged: made again
-            bank = None
-        if bank is not None and bank.fingerprint == fingerprint:
-            return bank
+    stored = _stored(path)
+    if stored is not None and stored.fingerprint == fingerprint:
+        if corpus is None or len(stored.sentences) == len(corpus.splits["train"]):
+            return stored
     bank = _build(trained, corpus or trained.corpus(), fingerprint)
     bank.save(path)
     return bank
+
+
+def _stored(path: Path) -> TemplateBank | None:
+    """Nothing if it is damaged: it is made again then."""
+    try:
+        return TemplateBank.load(path)
+    except RunError:
+        return None
 
 
 def _fingerprint(trained: TrainedRun) -> str:

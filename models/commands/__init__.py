@@ -55,6 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         command.run(options[options.command])
     except USER_ERRORS as error:
         _stop(error, 2)
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
+        _stop(error, 2)
     except FAILURES as error:
         _stop(error, 1)
 

@@ -198,18 +198,21 @@ def test_commands_that_are_none(arguments, capsys):
 
 
 def train_options() -> list[str]:
-    """One for each setting; those of the machine have no prefix."""
+    """One for each setting; the task and those of the machine have no prefix."""
     parts = asdict(RunConfig())
-    machine = [f"--{name}" for name in parts.pop("machine")]
-    return machine + [f"--{part}.{name}" for part, values in parts.items() for name in values]
+    alone = [f"--{name}" for name in (*parts.pop("machine"), "task")]
+    del parts["task"]
+    return alone + [f"--{part}.{name}" for part, values in parts.items() for name in values]
 
 
 OPTIONS = {
     "train": ["--config", "--run", "--resume", "--objective.beta.start", *train_options()],
     "evaluate": [
         *("run", "--split", "--samples", "--checkpoint", "--limit"),
-        *("--show", "--seed", "--threads", "--json"),
+        *("--show", "--control", "--seed", "--threads", "--json"),
     ],
+    "templates": ["run", "--keys", "--length", "--pattern", "--limit", "--json", "--checkpoint"],
+    "report": ["run", "--compare", "--output", "--checkpoint"],
     "data": ["corpus", "--from", "--download", "--to"],
 }
 

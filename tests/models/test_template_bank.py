@@ -61,6 +61,14 @@ def test_nothing_is_lost(sentences):
         assert stored.example == places[0]
 
 
+@given(sentences)
+def test_each_sentence_knows_its_template(sentences):
+    bank = bank_of(sentences)
+    assert bank.of_sentences() == [tuple(template) for template, _ in sentences]
+    stored = [bank[number] for number in bank.sentences.tolist()]
+    assert [template.keys for template in stored] == [keys for _, keys in sentences]
+
+
 @given(sentences, st.none() | key_sets, lengths, patterns, st.none() | st.integers(0, 3))
 def test_search_finds_what_a_loop_finds(sentences, keys, length, pattern, limit):
     bank = bank_of(sentences)
@@ -80,6 +88,31 @@ def test_search_by_keys_is_exact(bank):
     assert bank.search(keys=["near", "name"]) == [STORED[3]]
     assert bank.search(keys=[]) == [STORED[0], STORED[2]]
     assert bank.search(keys=["area"]) == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        (["name"], ["name", "name near", "", "area"]),
+        (["near"], ["name near", "", "area", "name"]),
+        (["name", "near", "food"], ["name near", "name", "", "area"]),
+        (["food"], ["", "area", "name", "name near"]),  # none is alike: by the alphabet
+        ([], ["", "area", "name", "name near"]),
+    ],
+)
+def test_sets_of_keys_from_like_to_unlike(keys, expected):
+    bank = TemplateBank.build([[0]] * 4, [["name"], ["area"], [], ["near", "name"]])
+    assert [" ".join(sorted(found)) for found in bank.key_sets_like(keys)] == expected
+
+
+@given(sentences, key_sets)
+def test_sets_that_share_most_come_first(sentences, keys):
+    """The set itself, if there is one; then by the share of both that is shared, all of them."""
+    found = bank_of(sentences).key_sets_like(keys)
+    shared = [len(own & keys) / max(1, len(own | keys)) for own in found]
+    assert shared == sorted(shared, reverse=True)
+    assert sorted(map(sorted, found)) == sorted(map(sorted, {frozenset(k) for _, k in sentences}))
+    assert keys not in found or found[0] == keys
 
 
 @pytest.mark.parametrize(
@@ -140,6 +173,7 @@ def test_what_is_saved_is_loaded(bank, saved):
     loaded = TemplateBank.load(saved)
     assert list(loaded) == STORED
     assert (loaded.fingerprint, loaded.num_states) == ("of these", 20)
+    assert loaded.of_sentences() == [tuple(template) for template in TEMPLATES]
     assert loaded.search(pattern="* 2") == bank.search(pattern="* 2") == [STORED[1], STORED[3]]
     assert [file.name for file in saved.parent.iterdir()] == ["templates.npz"]
 
@@ -192,6 +226,10 @@ def test_a_spoiled_file_never_gives_other_templates(saved):
         ("counts", np.array([2, 2, 1])),
         ("tables", np.array([0, 1, 0, 3])),
         ("key_names", np.array(["name"])),
+        ("sentences", np.array([2, 0, 1, 4, 1, 0])),
+        ("sentences", np.array([2, 0, 1, -1, 1, 0])),
+        ("sentences", np.array([[2, 0, 1], [3, 1, 0]])),
+        ("examples", np.array([1, 2, 0, 6])),
         ("num_states", np.array("many")),
         ("examples", np.array([1, 2, 0, 3], dtype=object)),
     ],

@@ -1,0 +1,130 @@
+"""What a report says of a run is what the run, asked directly, says itself."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from models.data.tables import format_table, parse_table
+from models.generation.writer import Writer
+from models.report.collect import TASKS, collect
+from models.report.content import Report
+from models.report.logs import charts, comparison, read_logs
+from models.run_templates import run_templates
+from models.runs import load_run
+from models.template_analysis import analyse
+from models.templates import map_templates
+from tests.models.tiny_runs import STATES, train
+
+pytestmark = pytest.mark.filterwarnings("ignore:posterior collapse")
+TABLES, TEMPLATES = 3, 2
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    run = train(tmp_path_factory.mktemp("runs") / "run", training={"epochs": 1})
+    return load_run(run, "best")
+
+
+@pytest.fixture(scope="module")
+def report(trained):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("models.report.templates.TABLES", TABLES)
+        patch.setattr("models.report.templates.TEMPLATES", TEMPLATES)
+        return collect(trained, [trained.folder])
+
+
+@pytest.fixture(scope="module")
+def dev(trained):
+    return trained.corpus().splits["dev"]
+
+
+def test_facts(report, trained):
+    facts = dict(report.facts)
+    assert report.title == "run: gumbel-crf-st"
+    assert (facts["task"], facts["corpus"]) == (TASKS["data2text"], "e2e")
+    assert (facts["states"], facts["hidden size"], facts["steps trained"]) == ("3", "8", "4")
+    assert facts["words"] == str(len(trained.vocabulary.words))
+
+
+def test_numbers_are_those_of_the_log(report, trained):
+    """The run itself is not compared with itself."""
+    logs = read_logs([trained.folder])
+    assert report.charts == charts(logs)
+    assert "dev/bound" in [chart.title for chart in report.charts]
+    assert report.comparison == comparison(logs)
+    assert len(report.comparison.rows) == 1
+
+
+def test_sentences_have_their_best_states(report, trained, dev):
+    best = map_templates(trained.model, dev, trained.vocabulary.words)
+    assert [sentence.words for sentence in report.sentences] == [example.words for example in dev]
+    assert [list(sentence.states) for sentence in report.sentences] == best
+
+
+def test_sentences_are_evenly_spread(trained, dev, monkeypatch):
+    monkeypatch.setattr("models.report.templates.SENTENCES", 3)
+    as_text = replace(trained, config=replace(trained.config, task="text"))
+    found = collect(as_text, []).sentences
+    assert [sentence.words for sentence in found] == [dev[place].words for place in (0, 3, 6)]
+
+
+def test_tables_are_those_of_the_dev_set(report, dev):
+    labels = [table.label for table in report.browser.tables]
+    tables = list(dict.fromkeys(example.table for example in dev))
+    places = [i * len(tables) // TABLES for i in range(TABLES)]
+    assert labels == [format_table(tables[place]) for place in places]
+
+
+def test_outputs_are_written_under_their_templates(report, trained):
+    writer, bank = Writer(trained), run_templates(trained)
+    for table in report.browser.tables:
+        request = writer.from_table(parse_table(table.label))
+        assert len(table.outputs) == TEMPLATES
+        assert len({output.template for output in table.outputs}) == TEMPLATES
+        for output in table.outputs:
+            states = report.browser.templates[output.template]
+            [expected] = writer.write([request], [states])
+            assert output.text == expected.text
+            assert output.sentence.words == expected.words
+            assert output.sentence.states == expected.states
+            number = re.match(r"template @(\d+); log p per word -\d+\.\d\d$", output.note)[1]
+            assert bank[int(number)].states == states
+
+
+def test_templates_are_listed_once_and_all_used(report):
+    used = {output.template for table in report.browser.tables for output in table.outputs}
+    assert used == set(range(len(report.browser.templates)))
+
+
+def test_what_states_stand_for(report, trained):
+    examples = trained.corpus().splits["train"]
+    best = map_templates(trained.model, examples, trained.vocabulary.words)
+    found = analyse(best, [example.words for example in examples])
+    longer = [ngram for ngram in found.ngrams if len(ngram.states) > 1]
+    assert [(n.states, n.count, n.segments) for n in report.ngrams] == [
+        (n.states, n.count, n.segments) for n in longer
+    ]
+    assert sum(state.share for state in report.states) == pytest.approx(1)
+    assert [state.state for state in report.states] == list(range(STATES))
+    assert report.states[0].words == tuple((w.word, w.share) for w in found.states[0].words)
+
+
+def test_sentences_alone_have_no_browser(trained):
+    found = collect(replace(trained, config=replace(trained.config, task="text")), [])
+    assert found.browser is None
+    assert found.ngrams
+    assert dict(found.facts)["task"] == TASKS["text"]
+
+
+def test_a_model_without_templates_shows_none(trained):
+    model = cast(Any, SimpleNamespace(latent=False))
+    found = collect(replace(trained, model=model), [])
+    assert dict(found.facts)["states"] == "none"
+    assert found == Report(
+        found.title, found.facts, charts=found.charts, comparison=found.comparison
+    )
