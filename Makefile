@@ -2,12 +2,13 @@
 # make test      lint, types and tests (sets up if needed)
 # make test-all  the same with the slow tests
 # make lint      lint and types alone
-# make demo      train a template VAE on the built-in corpus and look at what it learnt
+# make demo      train a template VAE on the built-in corpus, look at what it learnt, write with it
 # make clean     remove what was built; runs/ stays
 
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+DEMO_TABLE := name[The Copper Kettle], eatType[pub], food[Georgian], area[old town]
 
 .PHONY: setup test test-all lint demo clean
 
@@ -35,7 +36,10 @@ demo: setup
 	$(BIN)/python -m models train --config models/configs/demo.yaml --run runs/demo
 	$(BIN)/python -m models train --config models/configs/demo-rnnlm.yaml --run runs/demo-rnnlm
 	$(BIN)/python -m models evaluate runs/demo-rnnlm
-	$(BIN)/python -m models evaluate runs/demo --show 8
+	$(BIN)/python -m models evaluate runs/demo --show 8 --control 50
+	@echo 'One table, three templates:'
+	echo '$(DEMO_TABLE)' | $(BIN)/python -m models generate runs/demo --num-templates 3
+	$(BIN)/python -m models report runs/demo --compare runs/demo-rnnlm
 
 clean:
 	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
