@@ -21,9 +21,8 @@ def run_templates(trained: TrainedRun, corpus: Corpus | None = None) -> Template
         raise RunError(f"{trained.folder} is a model without templates")
     path, fingerprint = trained.folder / FILE, _fingerprint(trained)
     stored = _stored(path)
-    if stored is not None and stored.fingerprint == fingerprint:
-        if corpus is None or len(stored.sentences) == len(corpus.splits["train"]):
-            return stored
+    if stored is not None and stored.fingerprint == fingerprint and _fits(stored, corpus):
+        return stored
     bank = _build(trained, corpus or trained.corpus(), fingerprint)
     bank.save(path)
     return bank
@@ -35,6 +34,10 @@ def _stored(path: Path) -> TemplateBank | None:
         return TemplateBank.load(path)
     except RunError:
         return None
+
+
+def _fits(bank: TemplateBank, corpus: Corpus | None) -> bool:
+    return corpus is None or len(bank.sentences) == len(corpus.splits["train"])
 
 
 def _fingerprint(trained: TrainedRun) -> str:
