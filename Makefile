@@ -8,6 +8,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+PARALLEL := --numprocesses auto --dist loadfile
 DEMO_TABLE := name[The Copper Kettle], eatType[pub], food[Georgian], area[old town]
 
 .PHONY: setup test test-all lint demo clean
@@ -26,10 +27,10 @@ lint: setup
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/pytest
+	$(BIN)/pytest $(PARALLEL)
 
 test-all: lint
-	$(BIN)/pytest -m 'slow or not slow'
+	$(BIN)/pytest $(PARALLEL) -m 'slow or not slow'
 
 demo: setup
 	rm -rf runs/demo runs/demo-rnnlm

@@ -22,7 +22,7 @@ EXTRAS = {
     "metrics": METRICS,
 }
 TOOLS = ["pytest>=8", "hypothesis>=6.100", "numpy>=1.26", "ruff>=0.6", "mypy>=1.11"]
-TOOLS += ["selenium>=4.20"]
+TOOLS += ["pytest-xdist>=3.5", "selenium>=4.20"]
 EXTRAS["dev"] = [*BENCHMARKS, *MODELS, *METRICS, *TOOLS]
 
 # Plain C++ behind C names, loaded with ctypes: it needs no torch to build and fits every version.

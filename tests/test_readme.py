@@ -20,7 +20,7 @@ def test_every_python_block_runs():
 
 
 def test_every_file_it_names_exists():
-    path = r"(?:`|\]\()((?:structdist|benchmarks|models|tests)/[\w/.]*)"
+    path = r"(?:`|\]\()((?:structdist|benchmarks|models|tests)/[\w/.-]*)"
     named = re.findall(path, README.read_text())
     assert len(named) > 10
     for path in named:
