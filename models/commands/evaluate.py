@@ -14,7 +14,7 @@ from jsonargparse.typing import NonNegativeInt, PositiveInt
 from rich.console import Console
 from rich.progress import track
 
-from models.data.corpus import SPLITS, Example
+from models.data.corpus import SPLITS, Example, spread
 from models.data.loader import Sentence, in_order
 from models.data.tasks import encode_task
 from models.display import coloured, score_table
@@ -125,9 +125,8 @@ def control_of(trained: TrainedRun, number: int, split: str) -> Control:
     """On so many different tables of the split, evenly spread."""
     corpus = trained.corpus()
     tables = list(dict.fromkeys(example.table for example in corpus.splits[split]))
-    number = min(number, len(tables))
-    chosen = [tables[i * len(tables) // number] for i in range(number)]
-    return measure_control(Writer(trained), run_templates(trained, corpus), chosen)
+    bank = run_templates(trained, corpus)
+    return measure_control(Writer(trained), bank, spread(tables, number))
 
 
 def _write(path: Path, options: Any, trained: TrainedRun, found: dict[str, Any]) -> None:

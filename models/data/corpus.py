@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from models.data.vocabulary import Vocabulary
 
 SPLITS = ("train", "dev", "test")
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -36,3 +39,9 @@ class Corpus:
     def keys(self) -> Vocabulary:
         """Of the tables of the training split."""
         return Vocabulary.of([key for key, _ in e.table] for e in self.splits["train"])
+
+
+def spread(values: Sequence[Value], number: int) -> list[Value]:
+    """So many of them, or all, evenly spread."""
+    number = min(number, len(values))
+    return [values[place * len(values) // number] for place in range(number)]

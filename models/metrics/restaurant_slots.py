@@ -7,14 +7,14 @@ or "high" where the words around them do not tell a price from a rating.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from models.data.restaurant_grammar import SLOT_OF_KEY
 from models.data.restaurant_sentence import OPEN_CLASS
 from models.data.tables import Table
 from models.metrics.restaurant_cues import Meaning, Phrase, Words, cues, plain
-from models.metrics.slot_errors import SlotErrors
+from models.metrics.slot_errors import SlotErrors, compare, total
 
 MARKS = frozenset(OPEN_CLASS.values())
 
@@ -47,15 +47,15 @@ def slot_errors(table: Table, words: Sequence[str]) -> SlotErrors:
     expected = {_meaning(key, value) for key, value in table}
     said = {_folded(mention.slot, mention.value) for mention in mentions(words)}
     slots = {slot for slot, _ in expected | said}
-    errors = (_compare(_of_slot(expected, slot), _of_slot(said, slot)) for slot in slots)
-    return _sum(errors)._replace(slots=len(table))
+    errors = (compare(_of_slot(expected, slot), _of_slot(said, slot)) for slot in slots)
+    return total(errors)._replace(slots=len(table))
 
 
 def corpus_restaurant_errors(
     tables: Sequence[Table], sentences: Sequence[Sequence[str]]
 ) -> SlotErrors:
     """The errors of all sentences together, so that long tables weigh more."""
-    return _sum(slot_errors(table, words) for table, words in zip(tables, sentences, strict=True))
+    return total(slot_errors(table, words) for table, words in zip(tables, sentences, strict=True))
 
 
 def _merge_marks(words: Sequence[str]) -> tuple[list[int], Words]:
@@ -88,14 +88,3 @@ def _folded(slot: str, value: str | None) -> Meaning:
 
 def _of_slot(meanings: set[Meaning], slot: str) -> set[Meaning]:
     return {meaning for meaning in meanings if meaning.slot == slot}
-
-
-def _compare(expected: set[Meaning], said: set[Meaning]) -> SlotErrors:
-    """The errors of one slot: a value said in place of the expected one is one error, not two."""
-    absent, others = len(expected - said), len(said - expected)
-    wrong = min(absent, others)
-    return SlotErrors(missing=absent - wrong, wrong=wrong, added=others - wrong)
-
-
-def _sum(errors: Iterable[SlotErrors]) -> SlotErrors:
-    return SlotErrors(*map(sum, zip(SlotErrors(0, 0, 0), *errors, strict=True)))

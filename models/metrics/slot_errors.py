@@ -13,7 +13,7 @@ Keys that are not of E2E are met by their value, word for word.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence, Set
 from functools import cache
 from typing import NamedTuple
 
@@ -45,19 +45,26 @@ def slot_errors(table: Table, text: str) -> SlotErrors:
     values = dict(table)
     own_places = {values.pop(key) for key in PLACE_KEYS if key in values}
     places, rest = _split_places(own_places, plain(text))
-    errors = [_compare_places(own_places, places)]
+    errors = [compare(own_places, places)]
     errors += [_compare(key, values.pop(key, None), rest) for key in RULES]
     errors += [_compare_unknown(value, rest) for value in values.values()]
-    return _sum(errors)._replace(slots=len(table))
+    return total(errors)._replace(slots=len(table))
 
 
 def corpus_slot_errors(tables: Sequence[Table], texts: Sequence[str]) -> SlotErrors:
     """The errors of all texts together, so that long tables weigh more."""
-    return _sum(slot_errors(table, text) for table, text in zip(tables, texts, strict=True))
+    return total(slot_errors(table, text) for table, text in zip(tables, texts, strict=True))
 
 
-def _sum(errors: Iterable[SlotErrors]) -> SlotErrors:
-    return SlotErrors(*map(sum, zip(*errors, strict=True)))
+def total(errors: Iterable[SlotErrors]) -> SlotErrors:
+    return SlotErrors(*map(sum, zip(SlotErrors(0, 0, 0), *errors, strict=True)))
+
+
+def compare(expected: Set[Hashable], said: Set[Hashable]) -> SlotErrors:
+    """A value said in place of an expected one is one error, not two."""
+    absent, others = len(expected - said), len(said - expected)
+    wrong = min(absent, others)
+    return SlotErrors(missing=absent - wrong, wrong=wrong, added=others - wrong)
 
 
 def _split_places(own: set[str], text: str) -> tuple[set[str], str]:
@@ -69,12 +76,6 @@ def _split_places(own: set[str], text: str) -> tuple[set[str], str]:
         if times:
             found.add(name)
     return found, text
-
-
-def _compare_places(expected: set[str], found: set[str]) -> SlotErrors:
-    absent, others = len(expected - found), len(found - expected)
-    wrong = min(absent, others)
-    return SlotErrors(missing=absent - wrong, wrong=wrong, added=others - wrong)
 
 
 def _compare(key: str, value: str | None, text: str) -> SlotErrors:

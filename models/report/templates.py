@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
 
-from models.data.corpus import Corpus
+from models.data.corpus import Corpus, spread
 from models.data.tables import format_table
 from models.generation.instances import instances
 from models.generation.templates import UnderTemplate, write_differently
@@ -16,15 +15,13 @@ from models.template_analysis import TemplateAnalysis
 from models.template_bank import TemplateBank
 from models.templates import map_templates
 
-Value = TypeVar("Value")
-
 SENTENCES = 12
 TABLES, TEMPLATES = 8, 6  # to choose from, and sentences for each table
 
 
 def coloured_sentences(trained: TrainedRun, corpus: Corpus) -> tuple[Coloured, ...]:
     """Of the dev set, with their most likely states."""
-    examples = _spread(corpus.splits["dev"], SENTENCES)
+    examples = spread(corpus.splits["dev"], SENTENCES)
     templates = map_templates(trained.model, examples, trained.vocabulary.words)
     pairs = zip(examples, templates, strict=True)
     return tuple(Coloured(example.words, tuple(states)) for example, states in pairs)
@@ -33,7 +30,7 @@ def coloured_sentences(trained: TrainedRun, corpus: Corpus) -> tuple[Coloured, .
 def browser(trained: TrainedRun, corpus: Corpus, bank: TemplateBank) -> Browser:
     """Sources of the dev set, each under several templates."""
     writer = Writer(trained)
-    requests = [i.request for i in _spread(instances(writer, corpus.splits["dev"]), TABLES)]
+    requests = [i.request for i in spread(instances(writer, corpus.splits["dev"]), TABLES)]
     answers = [write_differently(writer, bank, request, TEMPLATES) for request in requests]
     stored = {each.template.number: each.template for answer in answers for each in answer}
     places = {number: place for place, number in enumerate(stored)}
@@ -67,9 +64,3 @@ def _output(each: UnderTemplate, place: int) -> Output:
     sentence = each.sentence
     note = f"template @{each.template.number}; log p per word {sentence.log_prob_per_word:.2f}"
     return Output(place, sentence.text, Coloured(sentence.words, sentence.states), note)
-
-
-def _spread(values: Sequence[Value], number: int) -> list[Value]:
-    """So many of them, evenly spread."""
-    number = min(number, len(values))
-    return [values[i * len(values) // number] for i in range(number)]

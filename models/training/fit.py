@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader
 
 from models.config import MachineConfig, RunConfig
 from models.data.batch import Batch
-from models.data.corpus import Corpus
+from models.data.corpus import Corpus, spread
 from models.data.loader import BucketedLoader, Sentence, collate, in_order
 from models.data.tasks import corpus_vocabulary, encode_task
 from models.errors import RunError
@@ -113,8 +113,7 @@ def _callbacks(
 def _dev_sentences(config: RunConfig, corpus: Corpus) -> list[Sentence]:
     """All of them, or as many as asked, evenly spread."""
     dev = encode_task(config.task, corpus.splits["dev"], corpus_vocabulary(corpus))
-    wanted = min(config.training.dev_sentences or len(dev), len(dev))
-    return [dev[number * len(dev) // wanted] for number in range(wanted)]
+    return spread(dev, config.training.dev_sentences or len(dev))
 
 
 def _checkpoint_to_resume(
