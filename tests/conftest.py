@@ -4,9 +4,19 @@ One thread: the tensors here are tiny, and idle threads cost more than they brin
 searches the same examples on each run.
 """
 
+import pytest
 import torch
 from hypothesis import settings
+from torch.distributions import Distribution
 
 torch.set_num_threads(1)
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=30)
 settings.load_profile("fixed")
+
+
+@pytest.fixture(autouse=True)
+def _default_validation():
+    """`torch.compile` turns validation off for the rest of the process."""
+    before = Distribution._validate_args
+    yield
+    Distribution.set_default_validate_args(before)

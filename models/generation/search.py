@@ -111,15 +111,15 @@ def _beam(stepper: Stepper, decoding: Decoding, most: int) -> list[Written]:
     sources = len(position.rows)
     texts = Beginnings.empty(sources, position.rows.device)
     for step in range(most):
-        tried, log_probs = _continuations(stepper, position, texts, decoding.beam, step)
+        tried, likely, log_probs = _continuations(stepper, position, texts, decoding.beam, step)
         lengths = texts.lengths() + (~texts.ended).long()
         ranks = log_probs / (lengths**decoding.length_penalty)[:, None, None]
-        ranks[_best_ended(stepper, texts, decoding.length_penalty), 0, PAD] = torch.inf
+        ranks[_best_ended(stepper, texts, decoding.length_penalty), 0, 0] = torch.inf
         of_source, num_words = log_probs.numel() // sources, log_probs.shape[-1]
         kept = min(decoding.beam, of_source)
         best = ranks.view(sources, -1).topk(kept).indices  # [B, W]
         flat = (best + of_source * torch.arange(sources, device=best.device)[:, None]).flatten()
-        rows, words = flat // log_probs[0].numel(), flat % num_words
+        rows, words = flat // log_probs[0].numel(), likely.flatten()[flat]
         states = tried.flatten()[flat // num_words]
         texts = texts.select(rows).longer(words, states, log_probs.flatten()[flat])
         if texts.ended.all():
@@ -132,18 +132,22 @@ def _beam(stepper: Stepper, decoding: Decoding, most: int) -> list[Written]:
 
 def _continuations(
     stepper: Stepper, position: Position, texts: Beginnings, most: int, step: int
-) -> tuple[Tensor, Tensor]:
-    """The likeliest states [R, M], and log probabilities with each and every word [R, M, V + N]."""
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The likeliest states [R, M], words with each [R, M, W], and log probabilities [R, M, W].
+
+    A source keeps `most` continuations, so more of one beginning and state cannot be among them.
+    """
     state_scores = stepper.state_log_probs(position, step)
     best = state_scores.topk(min(most, state_scores.shape[-1]))
     rows, tried = best.indices.shape
     every = torch.arange(rows, device=best.indices.device).repeat_interleave(tried)
     words = stepper.word_log_probs(position.select(every), best.indices.flatten(), step)
-    log_probs = words.view(rows, tried, -1) + best.values.unsqueeze(-1)
-    log_probs = log_probs.double() + texts.log_probs[:, None, None]
+    likely = words.topk(min(most, words.shape[-1]))
+    log_probs = likely.values.view(rows, tried, -1).double() + best.values.unsqueeze(-1)
+    log_probs = log_probs + texts.log_probs[:, None, None]
     log_probs[texts.ended] = -torch.inf
-    log_probs[texts.ended, 0, PAD] = texts.log_probs[texts.ended]  # it stays as it is
-    return best.indices, log_probs
+    log_probs[texts.ended, 0, 0] = texts.log_probs[texts.ended]  # it stays as it is
+    return best.indices, likely.indices.view(rows, tried, -1), log_probs
 
 
 def _best_ended(stepper: Stepper, texts: Beginnings, length_penalty: float) -> Tensor:
