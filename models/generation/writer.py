@@ -17,7 +17,7 @@ from models.generation.surface import plain_text, write_text
 from models.runs import TrainedRun
 
 BATCH = 100
-LARGE_BATCH = 2000  # beginnings that a beam holds at a time
+LARGE_BATCH = 500  # beginnings that a beam holds at a time
 
 
 class Request(NamedTuple):
