@@ -29,7 +29,8 @@ Whatever stopped it, the same command with --resume goes on where the last check
 
 TASK_HELP = (
     "`text`: model sentences alone; `data2text`: write them from tables (e2e, synthetic); "
-    "`paraphrase`: write them from the content words of others like them (coco)."
+    "`paraphrase`: write them from the content words of others like them (coco); "
+    "`paraphrase-unpaired`: from their own, without pairs, as in the paper."
 )
 
 

@@ -11,7 +11,7 @@ from models.data.loader import EncodedPair, encode
 from models.data.sources import Item, SourceVocabulary, bag_items, table_items
 from models.errors import SettingError
 
-Task = Literal["text", "data2text", "paraphrase"]
+Task = Literal["text", "data2text", "paraphrase", "paraphrase-unpaired"]
 
 
 class Pair(NamedTuple):
@@ -42,6 +42,8 @@ def pairs(task: Task, examples: Sequence[Example], vocabulary: SourceVocabulary)
     """Of a task with sources. An example whose source says nothing is passed over."""
     if task == "data2text":
         found = [Pair(e, table_items(e.table, vocabulary.words)) for e in examples]
+    elif task == "paraphrase-unpaired":  # each sentence from its own words
+        found = [Pair(example, bag_items(example.words)) for example in examples]
     else:
         found = [Pair(target, bag_items(source.words)) for source, target in paraphrases(examples)]
     found = [pair for pair in found if pair.items]

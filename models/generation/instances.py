@@ -39,7 +39,7 @@ def write_files(
     folder: Path, task: Task, given: Sequence[Instance], texts: Sequence[Sentence]
 ) -> None:
     """What `python -m models score` reads: outputs, references and inputs."""
-    tokenised = task == "paraphrase"  # its protocol compares tokens
+    tokenised = task != "data2text"  # its protocol compares tokens
     outputs = [_tokens(each) if tokenised else each.text or _tokens(each) for each in texts]
     inputs = [
         format_table(i.request.table) if i.request.table else i.request.sentence for i in given

@@ -16,6 +16,7 @@ TASKS = {
     "text": "modelling sentences",
     "data2text": "sentences from tables",
     "paraphrase": "sentences from the content words of others",
+    "paraphrase-unpaired": "sentences from their own content words",
 }
 
 

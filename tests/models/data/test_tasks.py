@@ -111,3 +111,10 @@ def test_the_vocabulary_of_a_corpus():
     found = corpus_vocabulary(Corpus("some", {"train": train, "dev": dev, "test": []}))
     assert found.words.real_words == ["a", "dog"]
     assert found.keys.real_words == ["pet", "size"]
+
+
+def test_without_pairs_a_sentence_is_written_from_its_own_words():
+    example = caption("a dog on a sofa")
+    [pair] = pairs("paraphrase-unpaired", [example], VOCABULARY)
+    assert pair.target == example
+    assert [item.says for item in pair.items] == ["dog", "sofa"]
