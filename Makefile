@@ -9,6 +9,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 PARALLEL := --numprocesses auto --dist loadfile
+TRAIN := $(BIN)/python -m models train --config models/configs
 DEMO_TABLE := name[The Copper Kettle], eatType[pub], food[Georgian], area[old town]
 
 .PHONY: setup test test-all lint demo clean
@@ -34,8 +35,9 @@ test-all: lint
 
 demo: setup
 	rm -rf runs/demo runs/demo-rnnlm
-	$(BIN)/python -m models train --config models/configs/demo.yaml --run runs/demo
-	$(BIN)/python -m models train --config models/configs/demo-rnnlm.yaml --run runs/demo-rnnlm
+	mkdir -p runs
+	$(TRAIN)/demo-rnnlm.yaml --run runs/demo-rnnlm > runs/demo-rnnlm.log 2>&1 & \
+		$(TRAIN)/demo.yaml --run runs/demo && wait $$!
 	$(BIN)/python -m models evaluate runs/demo-rnnlm
 	$(BIN)/python -m models evaluate runs/demo --show 8 --control 50
 	@echo 'One table, three templates:'

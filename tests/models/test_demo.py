@@ -61,7 +61,7 @@ def test_the_demo_says_what_it_should_as_it_is_told(latent):
     assert control["slot_errors"] < 0.05
     assert control["slot_errors_under_templates"] < 0.10
     assert control["adherence"] >= 0.8
-    assert control["different_orders"] >= 0.9
+    assert control["different_orders"] >= 0.85
 
 
 @pytest.mark.slow
