@@ -101,6 +101,11 @@ class ObjectiveConfig:
     constant_baseline: float = 0.1
     reward_scale: float = 1.0
 
+    @property
+    def latent(self) -> bool:
+        """Does the model have templates?"""
+        return self.estimator != "rnnlm"
+
     def __post_init__(self) -> None:
         _require(self, num_samples=2)  # REINFORCE compares samples
         for name in SCHEDULES:

@@ -64,6 +64,5 @@ class TemplateVAE(nn.Module):
 
 def build_model(config: RunConfig, vocabulary: SourceVocabulary) -> TemplateVAE:
     """What a run trains."""
-    latent = config.objective.estimator != "rnnlm"
     num_keys = None if config.task == "text" else len(vocabulary.keys)
-    return TemplateVAE(config.model, len(vocabulary.words), latent, num_keys)
+    return TemplateVAE(config.model, len(vocabulary.words), config.objective.latent, num_keys)

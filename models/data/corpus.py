@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,6 +40,14 @@ class Corpus:
     def keys(self) -> Vocabulary:
         """Of the tables of the training split."""
         return Vocabulary.of([key for key, _ in e.table] for e in self.splits["train"])
+
+
+def grouped(examples: Sequence[Example]) -> dict[str, list[Example]]:
+    """By their groups, in the order in which those come."""
+    groups: dict[str, list[Example]] = defaultdict(list)
+    for example in examples:
+        groups[example.group].append(example)
+    return dict(groups)
 
 
 def spread(values: Sequence[Value], number: int) -> list[Value]:

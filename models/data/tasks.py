@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from models.data.corpus import Corpus, Example
+from models.data.corpus import Corpus, Example, grouped
 from models.data.loader import EncodedPair, encode
 from models.data.sources import Item, SourceVocabulary, bag_items, table_items
 from models.errors import SettingError
@@ -55,14 +54,10 @@ def pairs(task: Task, examples: Sequence[Example], vocabulary: SourceVocabulary)
 
 def paraphrases(examples: Sequence[Example]) -> list[tuple[Example, Example]]:
     """Each sentence with the one after it in its group, the last one with the first."""
-    groups: dict[str, list[Example]] = defaultdict(list)
-    for example in examples:
-        if example.group:
-            groups[example.group].append(example)
     return [
         (source, target)
-        for group in groups.values()
-        if len(group) > 1
+        for name, group in grouped(examples).items()
+        if name and len(group) > 1
         for source, target in zip(group, [*group[1:], group[0]], strict=True)
     ]
 

@@ -26,5 +26,9 @@ def tokenise(text: str) -> list[str]:
     Hyphens, apostrophes and currency signs stay inside a word, except that a final 's is a word
     of its own. An accent counts the same however it is encoded, and so does an apostrophe.
     """
-    plain = unicodedata.normalize("NFC", text).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
-    return TOKEN.findall(plain.lower())
+    return TOKEN.findall(normalised(text).lower())
+
+
+def normalised(text: str) -> str:
+    """With one way to write accents and apostrophes."""
+    return unicodedata.normalize("NFC", text).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from models.data.content_words import is_spoken
 from models.data.corpus import Example
-from models.data.tokens import TOKEN
+from models.data.tokens import TOKEN, normalised
 
 SENTENCE_ENDS = (".", "!", "?")
 MIN_USES = 3  # within sentences; rarer words stay lower-cased
@@ -27,8 +26,7 @@ def learn_casing(examples: Iterable[Example]) -> dict[str, str]:
 
 def cased_tokens(text: str) -> list[str]:
     """What `tokenise` finds, before it is lower-cased."""
-    plain = unicodedata.normalize("NFC", text).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
-    return CASED_TOKEN.findall(plain)
+    return CASED_TOKEN.findall(normalised(text))
 
 
 def starts_of_sentences(words: Sequence[str]) -> Iterator[bool]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from models.data.corpus import Example
+from models.data.corpus import Example, grouped
 from models.data.errors import DataError
 from models.data.tables import format_table
 from models.data.tasks import Task
@@ -24,11 +23,8 @@ class Instance(NamedTuple):
 
 def instances(writer: Writer, examples: Sequence[Example]) -> list[Instance]:
     """Of a table all sentences are references; of paraphrases the first is what is rewritten."""
-    groups: dict[str, list[Example]] = defaultdict(list)
-    for example in examples:
-        groups[example.group].append(example)
     task = writer.trained.config.task
-    found = [_instance(writer, task, group) for group in groups.values()]
+    found = [_instance(writer, task, group) for group in grouped(examples).values()]
     usable = [i for i in found if i.request.items and i.references]
     if not usable:
         raise SettingError(f"there is nothing in these sentences to do {task} with")

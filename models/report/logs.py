@@ -109,14 +109,13 @@ def _read_points(path: Path) -> dict[str, Points]:
 
 def _row(run: LoggedRun) -> tuple[str | float | int | None, ...]:
     step, model = run.best_step, run.config.model
-    latent = run.config.objective.estimator != "rnnlm"
     values = [run.at(metric, step) for metric in MEASURES]
     epochs = [s for s, _ in run.metrics.get("dev/bound", ())]
     return (
         run.name,
         run.config.objective.estimator,
         model.hidden_size,
-        model.num_states if latent else None,
+        model.num_states if run.config.objective.latent else None,
         *values[:-1],
         _whole(values[-1]),
         None if step is None else epochs.index(step) + 1,
