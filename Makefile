@@ -16,7 +16,7 @@ DEMO_TABLE := name[The Copper Kettle], eatType[pub], food[Georgian], area[old to
 
 setup: $(READY)
 
-$(READY): setup.py pyproject.toml constraints.txt $(wildcard structdist/ops/csrc/*)
+$(READY): setup.py pyproject.toml constraints.txt $(wildcard structdist/ops/native/csrc/*)
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --constraint constraints.txt torch
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
@@ -46,5 +46,5 @@ demo: setup
 
 clean:
 	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	rm -f structdist/ops/_native*.so
+	rm -f structdist/ops/native/_kernels*.so
 	find structdist models benchmarks tests -name __pycache__ -prune -exec rm -rf {} +

@@ -29,9 +29,9 @@ EXTRAS["dev"] = [*BENCHMARKS, *MODELS, *METRICS, *TOOLS]
 # Where it does not compile, the install goes on without it, and torch does the work.
 ON_LINUX, ON_X86 = sys.platform == "linux", platform.machine() in ("x86_64", "AMD64")
 NATIVE = Extension(
-    "structdist.ops._native",
-    sources=sorted(str(f.relative_to(ROOT)) for f in ROOT.glob("structdist/ops/csrc/*.cpp")),
-    depends=sorted(str(f.relative_to(ROOT)) for f in ROOT.glob("structdist/ops/csrc/*.h")),
+    "structdist.ops.native._kernels",
+    sources=sorted(str(f.relative_to(ROOT)) for f in ROOT.glob("structdist/ops/native/csrc/*.cpp")),
+    depends=sorted(str(f.relative_to(ROOT)) for f in ROOT.glob("structdist/ops/native/csrc/*.h")),
     extra_compile_args=[
         *["-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden"],
         *(["-march=x86-64-v3"] if ON_X86 else []),

@@ -8,7 +8,7 @@ from torch.nn.functional import one_hot
 
 from benchmarks.operations import TEMPERATURE
 from structdist import LinearChainCRF
-from structdist.ops import Chain, reference
+from structdist.ops import Chain, Draw, reference
 
 STRUCTDIST = {
     "log-z": lambda e, t: LinearChainCRF(e, t).log_partition,
@@ -44,12 +44,12 @@ def _sample(emissions: Tensor, transitions: Tensor) -> Tensor:
     return one_hot(path, emissions.shape[-1]).to(emissions.dtype)
 
 
-def _gumbel_ffbs(emissions: Tensor, transitions: Tensor) -> reference.Draw:
+def _gumbel_ffbs(emissions: Tensor, transitions: Tensor) -> Draw:
     gumbel = gumbel_like((1, *emissions.shape), emissions)
     return reference.gumbel_ffbs(whole_chains(emissions, transitions), gumbel, TEMPERATURE)
 
 
-def _perturb_and_map(emissions: Tensor, transitions: Tensor) -> reference.Draw:
+def _perturb_and_map(emissions: Tensor, transitions: Tensor) -> Draw:
     """Noise on the first node and on every edge."""
     batch, num_steps, num_states = emissions.shape
     first = emissions[:, :1] + gumbel_like((batch, 1, num_states), emissions)
@@ -59,7 +59,7 @@ def _perturb_and_map(emissions: Tensor, transitions: Tensor) -> reference.Draw:
     return reference.relaxed_viterbi(perturbed, TEMPERATURE)
 
 
-def _straight_through(draw: reference.Draw) -> Tensor:
+def _straight_through(draw: Draw) -> Tensor:
     soft = draw.soft[0]
     hard = one_hot(draw.path[0], soft.shape[-1]).to(soft.dtype)
     return hard + (soft - soft.detach())
@@ -67,7 +67,7 @@ def _straight_through(draw: reference.Draw) -> Tensor:
 
 REFERENCE = {
     "log-z": lambda e, t: reference.log_partition(whole_chains(e, t)),
-    "marginals": lambda e, t: reference.node_marginals(whole_chains(e, t)),
+    "marginals": lambda e, t: reference.marginals(whole_chains(e, t), 0),
     "entropy": lambda e, t: reference.entropy(whole_chains(e, t)),
     "sample": _sample,
     "gumbel-ffbs": lambda e, t: _gumbel_ffbs(e, t).soft[0],

@@ -1,8 +1,21 @@
 """Structured distributions for PyTorch, with exact inference and samples that carry gradients."""
 
-from structdist.events import TopK
+from structdist.base import PathsWithLogProb, RelaxedWithPaths, StructuredDistribution, TopK
+from structdist.lengths import lengths_from_mask
 from structdist.linear_chain import LinearChainCRF
 from structdist.nn import LinearChain
+from structdist.relaxed import Relaxed, StraightThrough
 
-__all__ = ["LinearChain", "LinearChainCRF", "TopK", "__version__"]
+__all__ = [
+    "LinearChain",
+    "LinearChainCRF",
+    "PathsWithLogProb",
+    "Relaxed",
+    "RelaxedWithPaths",
+    "StraightThrough",
+    "StructuredDistribution",
+    "TopK",
+    "__version__",
+    "lengths_from_mask",
+]
 __version__ = "0.1.0"

@@ -17,6 +17,7 @@ from torch.nn.functional import one_hot, pad
 
 from structdist import ops
 from structdist.linear_chain import LinearChainCRF
+from structdist.ops.edges import every_edge
 
 try:
     import torch_struct
@@ -72,7 +73,7 @@ class TorchStructLinearChainCRF(torch_struct.LinearChainCRF):
     @property
     def count(self) -> Tensor:
         """`[B]`: the number of allowed paths, counted in float64."""
-        _, transitions, lengths = self._crf._chain()
+        _, transitions, lengths = self._crf._parameters.flatten()
         allowed = (transitions > -torch.inf).double()
         paths = allowed.new_ones(len(lengths), 1, allowed.shape[-1])
         for t in range(allowed.shape[1]):
@@ -93,7 +94,7 @@ class TorchStructLinearChainCRF(torch_struct.LinearChainCRF):
     @property
     def max(self) -> Tensor:
         """`[B]`: the score of the best path, not normalised."""
-        return ops.path_scores(self._crf._chain(), self._crf.argmax[None])[0]
+        return self._crf.log_prob(self._crf.argmax) + self.partition
 
     def topk(self, k: int) -> Tensor:
         """`[k, B, N-1, C, C]`: the parts of the k best paths; zeros where a chain has fewer."""
@@ -103,9 +104,7 @@ class TorchStructLinearChainCRF(torch_struct.LinearChainCRF):
 
     def kmax(self, k: int) -> Tensor:
         """`[k, B]`: the scores of the k best paths, not normalised; -inf where there are fewer."""
-        best = self._crf.topk(k)
-        scores = ops.path_scores(self._crf._chain(), best.paths)
-        return torch.where(best.log_probs == -torch.inf, -torch.inf, scores)
+        return self._crf.topk(k).log_probs + self.partition
 
     def log_prob(self, value: Tensor) -> Tensor:
         """`[*S, B]`, of parts `[*S, B, N-1, C, C]`.
@@ -198,7 +197,7 @@ def to_torch_struct(crf: LinearChainCRF) -> TorchStructLinearChainCRF:
 
     An edge takes the scores of the node it leads to, the first edge those of the first node too.
     """
-    emissions, transitions, lengths = crf._chain()
+    emissions, transitions, lengths = crf._parameters.flatten()
     stranded = (lengths == 1) & (emissions[:, 0] != 0).any(-1)
     if stranded.any():
         index = tuple(stranded.view(crf.batch_shape).nonzero()[0].tolist())
@@ -206,8 +205,7 @@ def to_torch_struct(crf: LinearChainCRF) -> TorchStructLinearChainCRF:
             f"crf has a chain of length 1 with scores (batch index {index}, T = "
             f"{crf.event_shape[0]}): a single node has no edge, and torch-struct scores only edges"
         )
-    edges = transitions.unsqueeze(1) if transitions.dim() == 3 else transitions
-    edges = edges + emissions[:, 1:, None, :]  # [B, T-1, from, to]
+    edges = every_edge(transitions) + emissions[:, 1:, None, :]  # [B, T-1, from, to]
     edges = torch.cat([edges[:, :1] + emissions[:, :1, :, None], edges[:, 1:]], 1)
     edges = torch.where(_edges_in_chain(lengths, emissions.shape[1]), edges, 0.0)
     return TorchStructLinearChainCRF(edges.transpose(-1, -2), lengths)

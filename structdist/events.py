@@ -1,4 +1,4 @@
-"""Two forms of one outcome, and what makes it valid.
+"""Two forms of one outcome of a linear chain, and what makes it valid.
 
 A *path* holds integer states `[..., T]`; an *event* holds the same as one-hot rows `[..., T, K]`.
 Both are zero beyond the length of their chain.
@@ -6,23 +6,15 @@ Both are zero beyond the length of their chain.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 from torch.distributions import constraints
 from torch.nn.functional import one_hot
 
+from structdist.checks import require_tensor
 from structdist.ops import enumerate_paths, in_chain
-from structdist.potentials import Potentials, require_tensor
 
 MAX_ENUMERATED = 10_000_000
-
-
-class TopK(NamedTuple):
-    paths: Tensor  # [k, *B, T], best first
-    log_probs: Tensor  # [k, *B], -inf where a chain has fewer than k paths
 
 
 class OneHotPaths(constraints.Constraint):
@@ -41,15 +33,27 @@ class OneHotPaths(constraints.Constraint):
             return torch.zeros(value.shape[:-2], dtype=torch.bool, device=value.device)
         active = in_chain(self.lengths, self.num_steps)
         is_zero = (value == 0).all(-1)
-        return torch.where(active, _is_one_hot(value), is_zero).all(-1)
+        return torch.where(active, self._fits(value), is_zero).all(-1)
+
+    def _fits(self, rows: Tensor) -> Tensor:
+        return is_one_hot(rows)
 
     def __repr__(self) -> str:
-        return f"OneHotPaths(T={self.num_steps}, K={self.num_states})"
+        return f"{type(self).__name__}(T={self.num_steps}, K={self.num_states})"
 
 
-def _is_one_hot(value: Tensor) -> Tensor:
+class RelaxedPaths(OneHotPaths):
+    """Relaxed events [..., T, K], whose rows sum to one within `lengths` and are zero beyond."""
+
+    is_discrete = False
+
+    def _fits(self, rows: Tensor) -> Tensor:
+        return (rows >= 0).all(-1) & ((rows.sum(-1) - 1).abs() < 1e-5)
+
+
+def is_one_hot(rows: Tensor) -> Tensor:
     """Bool [...]: which rows [..., K] hold a single one among zeros."""
-    return ((value == 0) | (value == 1)).all(-1) & (value.sum(-1) == 1)
+    return ((rows == 0) | (rows == 1)).all(-1) & (rows.sum(-1) == 1)
 
 
 def events_of(paths: Tensor, num_states: int, active: Tensor, dtype: torch.dtype) -> Tensor:
@@ -57,60 +61,54 @@ def events_of(paths: Tensor, num_states: int, active: Tensor, dtype: torch.dtype
     return one_hot(paths, num_states).to(dtype) * active.unsqueeze(-1)
 
 
-def paths_of(value: Tensor, event_shape: torch.Size) -> Tensor:
-    """Paths [..., T] from events [..., T, K] (floating point or bool) or integer paths."""
+def is_event(value: Tensor, event_shape: torch.Size, batch_shape: torch.Size) -> bool:
+    """Is a value of this shape an event (True) or an integer path (False)?
+
+    Floating point and bool are events. Integers are what their shape says; where it says both, as
+    it may for T = K, that is an error.
+    """
     require_tensor("value", value)
     if value.is_complex():
         raise ValueError(f"value must not be complex, got {value.dtype}")
-    is_event = _is_event(value)
-    wanted = event_shape if is_event else event_shape[:1]
-    if value.shape[max(value.dim() - len(wanted), 0) :] != wanted:
+    integers = not value.is_floating_point() and value.dtype != torch.bool
+    fits_event = value.dim() >= 2 and value.shape[-2:] == event_shape
+    fits_path = integers and value.dim() >= 1 and value.shape[-1] == event_shape[0]
+    if fits_event and fits_path:
+        if _ends_in(value.shape[:-2], batch_shape):
+            raise ValueError(
+                f"value of shape {tuple(value.shape)} can be read as paths and, since T = K, as a "
+                "one-hot event: give events as bool or floating point (value.bool()), and paths "
+                "as events (dist.event_of(value))"
+            )
+        return False  # as an event it would lack batch dimensions
+    if not fits_event and not fits_path:
         raise ValueError(
-            f"value must end in {tuple(event_shape)} (one-hot, floating point or bool) "
-            f"or in {tuple(event_shape[:1])} (an integer path), "
-            f"got {tuple(value.shape)} {value.dtype}"
+            f"value must end in {tuple(event_shape)} (a one-hot event) or in "
+            f"{tuple(event_shape[:1])} (an integer path), got {tuple(value.shape)} {value.dtype}"
         )
-    if not is_event:
-        return value.long()
-    return (value.byte() if value.dtype == torch.bool else value).argmax(-1)
+    return fits_event
 
 
-def _is_event(value: Tensor) -> bool:
-    return value.is_floating_point() or value.dtype == torch.bool
+def _ends_in(shape: torch.Size, batch_shape: torch.Size) -> bool:
+    """Do the last dimensions of a shape broadcast with all those of the batch?"""
+    last = shape[len(shape) - len(batch_shape) :] if len(shape) >= len(batch_shape) else ()
+    pairs = list(zip(last, batch_shape, strict=False))
+    return len(pairs) == len(batch_shape) and all(a == b or 1 in (a, b) for a, b in pairs)
 
 
-def require_valid(value: Tensor, num_states: int, active: Tensor) -> None:
-    """Raise unless a value, in either form, is valid at every active step [*B, T]."""
-    if _is_event(value):
-        valid, wanted = _is_one_hot(value), "one-hot rows"
-    else:
-        valid = (value >= 0) & (value < num_states)
-        wanted = f"states in 0..{num_states - 1}"
-    if not (valid | ~active).all():
-        raise ValueError(f"value must hold {wanted} within the lengths")
+def require_one_hot(event: Tensor, active: Tensor) -> None:
+    """Raise unless an event is one-hot at every active step [*B, T]."""
+    if not (is_one_hot(event) | ~active).all():
+        raise ValueError(
+            "value must hold one-hot rows within the lengths (relaxed draws have no log_prob; "
+            "those of rsample(straight_through=True) do)"
+        )
 
 
-def allowed_by(observed: Tensor, p: Potentials, validate: bool) -> Tensor:
-    """Bool [*B, T, K]: the states that partial labels [*B, T] leave, -1 being unknown."""
-    require_tensor("observed", observed)
-    if observed.is_floating_point() or observed.is_complex() or observed.dtype == torch.bool:
-        raise ValueError(f"observed must be integers, got {observed.dtype}")
-    observed = p.broadcast_steps("observed", observed, torch.Size([p.num_steps]))
-    out_of_range = (observed < -1) | (observed >= p.num_states)
-    if validate and (out_of_range & p.active).any():
-        raise ValueError(f"observed must lie in -1..{p.num_states - 1} (-1 = unknown)")
-    states = torch.arange(p.num_states, device=observed.device)
-    return (observed.unsqueeze(-1) == states) | (observed == -1).unsqueeze(-1)
-
-
-def require_sample_shape(sample_shape: Sequence[int]) -> torch.Size:
-    try:
-        shape = torch.Size(sample_shape)
-    except TypeError:
-        raise ValueError(f"sample_shape must be a tuple of sizes, got {sample_shape!r}") from None
-    if any(size < 0 for size in shape):
-        raise ValueError(f"sample_shape must not hold negative sizes, got {tuple(shape)}")
-    return shape
+def require_states(path: Tensor, num_states: int, active: Tensor) -> None:
+    """Raise unless a path holds states at every active step [*B, T]."""
+    if not (((path >= 0) & (path < num_states)) | ~active).all():
+        raise ValueError(f"value must hold states in 0..{num_states - 1} within the lengths")
 
 
 def enumerate_events(length: int, event_shape: torch.Size, like: Tensor) -> Tensor:

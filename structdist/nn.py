@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from structdist.checks import require_tensor
 from structdist.linear_chain import LinearChainCRF
-from structdist.potentials import require_tensor
 
 
 class LinearChain(nn.Module):

@@ -7,41 +7,57 @@ path of locally perturbed scores does not follow the chain's distribution.
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from structdist import ops
-from structdist.relaxation import gumbel_noise
+from structdist.ops.edges import EdgeForm, every_edge
+
+
+def noise_shape(perturb: str, num_steps: int, num_states: int) -> torch.Size:
+    """Of one draw: `[T, K]` for nodes; for edges `[1 + (T-1) K, K]`.
+
+    In the latter, row 0 is for the first node and row 1 + t K + i for moves from state i at step t.
+    """
+    if perturb not in ("edges", "nodes"):
+        raise ValueError(f'perturb must be "edges" or "nodes", got {perturb!r}')
+    num_rows = num_steps if perturb == "nodes" else 1 + (num_steps - 1) * num_states
+    return torch.Size([num_rows, num_states])
 
 
 def perturb_and_map(
-    chain: ops.Chain,
-    num_samples: int,
-    temperature: float,
-    perturb: str = "edges",
-    generator: torch.Generator | None = None,
+    chain: ops.Chain, noise: Tensor, temperature: float | Tensor, perturb: str
 ) -> ops.Draw:
-    """Draws over S samples and N chains. Noise on the first node and each edge, or on each node."""
-    if perturb not in ("edges", "nodes"):
-        raise ValueError(f'perturb must be "edges" or "nodes", got {perturb!r}')
-    emissions, transitions, lengths = chain
-    num_chains, num_steps, num_states = emissions.shape
-    copies = (num_samples, num_chains)
-    noisy_nodes = num_steps if perturb == "nodes" else 1
-    node_noise = gumbel_noise((*copies, noisy_nodes, num_states), emissions, generator)
-    first = emissions[:, :noisy_nodes] + node_noise
-    rest = emissions[:, noisy_nodes:].expand(*copies, -1, -1)
-    if perturb == "edges":
-        shape = (*copies, num_steps - 1, num_states, num_states)
-        transitions = ops.per_step(transitions) + gumbel_noise(shape, emissions, generator)
-    elif transitions.dim() > 2:
-        transitions = transitions.expand(num_samples, *transitions.shape)
-    if transitions.dim() > 2:
-        transitions = transitions.flatten(0, 1)
-    perturbed = ops.Chain(
-        torch.cat([first, rest], 2).flatten(0, 1),
-        transitions,
-        lengths.expand(copies).flatten(),
-    )
+    """Draws over S samples and N chains, from noise [S, N, *noise_shape]."""
+    num_samples, num_chains, _, num_states = noise.shape
+    num_steps, copies = chain.emissions.shape[1], (num_samples, num_chains)
+    perturbed = _on_nodes(chain, noise) if perturb == "nodes" else _on_edges(chain, noise)
+    if isinstance(temperature, Tensor):
+        temperature = temperature.reshape(1, -1)
     draw = ops.relaxed_viterbi(perturbed, temperature)
     return ops.Draw(
         draw.soft.view(*copies, num_steps, num_states), draw.path.view(*copies, num_steps)
+    )
+
+
+def _on_nodes(chain: ops.Chain, noise: Tensor) -> ops.Chain:
+    """S N chains with noise [S, N, T, K] on every node."""
+    emissions, transitions, lengths = chain
+    if chain.form is not EdgeForm.SHARED:
+        transitions = transitions.expand(len(noise), *transitions.shape).flatten(0, 1)
+    return ops.Chain(
+        (emissions + noise).flatten(0, 1), transitions, lengths.expand(noise.shape[:2]).flatten()
+    )
+
+
+def _on_edges(chain: ops.Chain, noise: Tensor) -> ops.Chain:
+    """S N chains with noise on the first node and on every edge."""
+    emissions, transitions, lengths = chain
+    num_steps, num_states = emissions.shape[1:]
+    first = emissions[:, :1] + noise[:, :, :1]
+    rest = emissions[:, 1:].expand(len(noise), -1, -1, -1)
+    edge_noise = noise[:, :, 1:].unflatten(2, (num_steps - 1, num_states))
+    return ops.Chain(
+        torch.cat([first, rest], 2).flatten(0, 1),
+        (every_edge(transitions) + edge_noise).flatten(0, 1),
+        lengths.expand(noise.shape[:2]).flatten(),
     )

@@ -17,7 +17,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from structdist.checks import require_not_complex, require_real
+from structdist.lengths import integer_lengths
 from structdist.ops import Chain, in_chain
+from structdist.ops.edges import every_edge
 
 
 @dataclass(frozen=True)
@@ -53,25 +56,14 @@ class Potentials:
         scores = (self.emissions, self.transitions, self.start, self.end)
         return tuple(x._version for x in scores if x is not None and not x.is_inference())
 
-    def with_emissions(self, emissions: Tensor) -> Potentials:
-        return replace(self, emissions=emissions)
+    @property
+    def event_shape(self) -> torch.Size:
+        return self.emissions.shape[-2:]
 
-    def broadcast_batch(self, name: str, shape: torch.Size) -> torch.Size:
-        """The batch shape of these chains and of an argument together."""
-        try:
-            return torch.broadcast_shapes(shape, self.batch_shape)
-        except RuntimeError:
-            raise ValueError(
-                f"{name} has sample and batch shape {tuple(shape)}, which does not broadcast with "
-                f"the batch shape {tuple(self.batch_shape)}"
-            ) from None
-
-    def broadcast_steps(self, name: str, x: Tensor, event_shape: torch.Size) -> Tensor:
-        """An argument over the batch, after a check of its event shape."""
-        lead = max(x.dim() - len(event_shape), 0)
-        if x.shape[lead:] != event_shape:
-            raise ValueError(f"{name} must end in {tuple(event_shape)}, got {_shape(x)}")
-        return x.expand(self.broadcast_batch(name, x.shape[:lead]) + event_shape)
+    @property
+    def like(self) -> Tensor:
+        """A tensor with the dtype and device of all answers."""
+        return self.emissions
 
     def expand(self, batch_shape: torch.Size) -> Potentials:
         """The same chains over a larger batch; shared transitions stay shared."""
@@ -92,6 +84,19 @@ class Potentials:
             end=grow(self.end, 1),
         )
 
+    def restrict(self, allowed: Tensor) -> Potentials:
+        """The same with every state forbidden that a bool mask [*B, T, K] forbids."""
+        allowed = allowed | ~self.active.unsqueeze(-1)
+        return replace(self, emissions=torch.where(allowed, self.emissions, -torch.inf))
+
+    def allowed_by(self, observed: Tensor, validate: bool) -> Tensor:
+        """Bool [*B, T, K]: the states that partial labels [*B, T] leave, -1 being unknown."""
+        out_of_range = (observed < -1) | (observed >= self.num_states)
+        if validate and (out_of_range & self.active).any():
+            raise ValueError(f"observed must lie in -1..{self.num_states - 1} (-1 = unknown)")
+        states = torch.arange(self.num_states, device=observed.device)
+        return (observed.unsqueeze(-1) == states) | (observed == -1).unsqueeze(-1)
+
     def flatten(self) -> Chain:
         """What kernels take: one batch dimension, start and end folded into the emissions."""
         emissions, lengths = self.emissions, self.lengths
@@ -108,6 +113,51 @@ class Potentials:
             lengths.reshape(-1),
         )
 
+    def require_allowed_values(self) -> None:
+        """Raise on lengths out of range, and on NaN or +inf inside a chain (not in the padding)."""
+        if self.lengths.numel() == 0:
+            return
+        shortest, longest = torch.stack(self.lengths.aminmax()).tolist()
+        if shortest < 0 or longest > self.num_steps:
+            raise ValueError(
+                f"lengths must lie in 0..{self.num_steps}, got values from {shortest} to {longest}"
+            )
+        for name, x in self._scores().items():
+            # NaN wins a max, and fails the comparison.
+            if x is not None and x.numel() > 0 and not x.max() < torch.inf:
+                self._require_below_inf(name, x)
+
+    def _scores(self) -> dict[str, Tensor | None]:
+        names = ("emissions", "transitions", "start", "end")
+        return {name: getattr(self, name) for name in names}
+
+    def _require_below_inf(self, name: str, x: Tensor) -> None:
+        bad = ~(x < torch.inf)
+        if name == "emissions":
+            bad = bad & self.active[..., None]
+        elif name == "transitions" and self.time_varying:
+            bad = bad & self.active[..., 1:, None, None]
+        if bad.any():
+            where = bad.nonzero()[0].tolist()
+            value = x.expand(bad.shape)[tuple(where)].item()
+            raise ValueError(f"{name} must be finite or -inf, got {value} at index {where}")
+
+    def first_forbidden(self, index: tuple[int, ...], path: Tensor) -> str:
+        """The first step or move that forbids a path [T] of the chain at a batch index."""
+        chain = self.flatten()
+        row = int(torch.arange(self.lengths.numel()).view(self.batch_shape)[index])
+        moves = len(chain.lengths), self.num_steps - 1, -1, -1
+        edges = every_edge(chain.transitions).expand(moves)[row]
+        states = path[: int(self.lengths[index])].tolist()
+        for step, state in enumerate(states):
+            if not 0 <= state < self.num_states:
+                return f"state {state} at step {step} is not in 0..{self.num_states - 1}"
+            if step > 0 and edges[step - 1, states[step - 1], state] == -torch.inf:
+                return f"the move from {states[step - 1]} to {state} into step {step} is forbidden"
+            if chain.emissions[row, step, state] == -torch.inf:
+                return f"state {state} at step {step} is forbidden"
+        return "no path of this chain is allowed"
+
 
 def flatten_edges(edges: Tensor, batch_shape: torch.Size, edge_dims: int) -> Tensor:
     """Edge scores in a form of `Chain`: [K, K] where all chains share them, else [N, ..., K, K]."""
@@ -119,7 +169,7 @@ def flatten_edges(edges: Tensor, batch_shape: torch.Size, edge_dims: int) -> Ten
 
 def flatten_node_values(values: Tensor, p: Potentials, validate: bool) -> Tensor:
     """Values that broadcast to [*B, T, K], as [N, T, K]; 0 where the emissions forbid."""
-    _require_no_complex("node_values", values)
+    require_not_complex("node_values", values)
     shape = p.batch_shape + p.emissions.shape[-2:]
     values = _expand("node_values", values, shape).to(p.emissions)
     values = torch.where(p.emissions == -torch.inf, 0.0, values)
@@ -130,7 +180,7 @@ def flatten_node_values(values: Tensor, p: Potentials, validate: bool) -> Tensor
 
 def flatten_edge_values(values: Tensor, p: Potentials, validate: bool) -> Tensor:
     """Values [K, K], [*B, K, K] or [*B, T-1, K, K] in a form of `Chain`; 0 on forbidden edges."""
-    _require_no_complex("edge_values", values)
+    require_not_complex("edge_values", values)
     batch_dims = len(p.batch_shape)
     require_edge_shape("edge_values", values, batch_dims, p.num_steps, p.num_states)
     edge_dims = 3 if values.dim() == batch_dims + 3 else 2
@@ -143,12 +193,6 @@ def flatten_edge_values(values: Tensor, p: Potentials, validate: bool) -> Tensor
     if validate and not finite.all():
         raise ValueError("edge_values must be finite within the lengths")
     return flatten_edges(values.to(p.emissions), p.batch_shape, edge_dims)
-
-
-def _require_no_complex(name: str, x: Tensor) -> None:
-    require_tensor(name, x)
-    if x.is_complex():
-        raise ValueError(f"{name} must be real, got {x.dtype}")
 
 
 def _expand(name: str, x: Tensor, shape: torch.Size) -> Tensor:
@@ -177,7 +221,7 @@ def make_potentials(
         raise ValueError(
             f"emissions must be [*B, T, K] with T and K at least 1, got {_shape(emissions)}"
         )
-    lengths = _integer_lengths(lengths, emissions)
+    lengths = integer_lengths(lengths, emissions)
     ranks = [emissions.dim() - 2, lengths.dim()]
     ranks += [x.dim() - 1 for x in (start, end) if x is not None]
     batch_dims = max(ranks)
@@ -202,20 +246,6 @@ def _compute_dtype(*tensors: Tensor) -> torch.dtype:
     for tensor in tensors:
         dtype = torch.promote_types(dtype, tensor.dtype)
     return dtype
-
-
-def require_tensor(name: str, x: object) -> None:
-    if not isinstance(x, Tensor):
-        raise ValueError(f"{name} must be a tensor, got {type(x).__name__}")
-
-
-def require_real(name: str, x: Tensor, like: Tensor) -> None:
-    """Raise unless `x` is a floating-point tensor on the device of another."""
-    require_tensor(name, x)
-    if not x.is_floating_point():
-        raise ValueError(f"{name} must be floating point, got {x.dtype}")
-    if x.device != like.device:
-        raise ValueError(f"{name} is on {x.device}, but emissions are on {like.device}")
 
 
 def _require_shapes(scores: dict[str, Tensor], batch_dims: int) -> None:
@@ -245,19 +275,6 @@ def require_edge_shape(
         )
 
 
-def _integer_lengths(lengths: Tensor | None, emissions: Tensor) -> Tensor:
-    if lengths is None:
-        size = emissions.shape[:-2]
-        return torch.full(size, emissions.shape[-2], device=emissions.device)
-    try:
-        lengths = torch.as_tensor(lengths, device=emissions.device)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(f"lengths must be integers, got {lengths!r}: {error}") from None
-    if lengths.dtype == torch.bool or lengths.is_floating_point() or lengths.is_complex():
-        raise ValueError(f"lengths must be integers, got {lengths.dtype}")
-    return lengths.long().clone()  # not to change when the caller's change
-
-
 def _broadcast(shapes: dict[str, torch.Size | None]) -> torch.Size:
     batch_shape = torch.Size()
     for name, shape in shapes.items():
@@ -275,36 +292,3 @@ def _broadcast(shapes: dict[str, torch.Size | None]) -> torch.Size:
 
 def _shape(x: Tensor) -> str:
     return str(tuple(x.shape))
-
-
-def require_allowed_values(p: Potentials) -> None:
-    """Raise on lengths out of range, and on NaN or +inf inside a chain (not in the padding)."""
-    if p.lengths.numel() == 0:
-        return
-    shortest, longest = torch.stack(p.lengths.aminmax()).tolist()
-    if shortest < 0 or longest > p.num_steps:
-        raise ValueError(
-            f"lengths must lie in 0..{p.num_steps}, got values from {shortest} to {longest}"
-        )
-    scores = {
-        "emissions": p.emissions,
-        "transitions": p.transitions,
-        "start": p.start,
-        "end": p.end,
-    }
-    for name, x in scores.items():
-        # NaN wins a max, and fails the comparison.
-        if x is not None and x.numel() > 0 and not x.max() < torch.inf:
-            _require_below_inf(name, x, p)
-
-
-def _require_below_inf(name: str, x: Tensor, p: Potentials) -> None:
-    bad = ~(x < torch.inf)
-    if name == "emissions":
-        bad = bad & p.active[..., None]
-    elif name == "transitions" and p.time_varying:
-        bad = bad & p.active[..., 1:, None, None]
-    if bad.any():
-        where = bad.nonzero()[0].tolist()
-        value = x.expand(bad.shape)[tuple(where)].item()
-        raise ValueError(f"{name} must be finite or -inf, got {value} at index {where}")

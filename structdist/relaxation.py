@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from structdist.checks import require_number, require_real
+
 COLDEST = 1e-30  # below, a relaxation is one-hot to the last bit already
 
 
@@ -28,6 +30,23 @@ def gumbel_noise(
     return uniform.neg_().log1p_().neg_().log_().neg_()
 
 
+def given_or_drawn(
+    noise: Tensor | None, shape: torch.Size, like: Tensor, generator: torch.Generator | None
+) -> Tensor:
+    """The noise that the caller gave, which must have this shape, or fresh Gumbel noise."""
+    if noise is None:
+        return gumbel_noise(shape, like, generator)
+    require_real("noise", noise, like)
+    if noise.shape != shape:
+        raise ValueError(
+            f"noise must be {tuple(shape)} (sample shape, batch shape, noise of one draw), "
+            f"got {tuple(noise.shape)}"
+        )
+    if generator is not None:
+        raise ValueError("noise was given, so there is nothing for generator to draw")
+    return noise.detach().to(like.dtype)
+
+
 def uniform_noise(
     shape: Sequence[int], device: torch.device, generator: torch.Generator | None = None
 ) -> Tensor:
@@ -41,18 +60,36 @@ def straight_through(hard: Tensor, soft: Tensor) -> Tensor:
     return hard + (soft - soft.detach())
 
 
-def require_temperature(temperature: float | Tensor) -> float:
-    """The temperature as a number; it must be positive and finite, and carries no gradient."""
-    if isinstance(temperature, Tensor) and temperature.requires_grad:
-        raise ValueError("temperature does not pass gradients on: detach it")
-    value = require_number("temperature", temperature)
+def require_temperature(
+    temperature: float | Tensor, shape: torch.Size, copies: tuple[int, int], validate: bool
+) -> float | Tensor:
+    """One positive number, or float64 `copies` [S, N] of a tensor that broadcasts to `shape`.
+
+    A tensor keeps its graph; its values are looked at only if `validate`.
+    """
+    if not isinstance(temperature, Tensor) or _is_plain_number(temperature):
+        return max(_require_positive(require_number("temperature", temperature)), COLDEST)
+    if not temperature.is_floating_point():
+        raise ValueError(f"temperature must be floating point, got {temperature.dtype}")
+    if validate:
+        lowest, highest = temperature.detach().aminmax() if temperature.numel() else (1.0, 1.0)
+        _require_positive(float(lowest))
+        _require_positive(float(highest))
+    try:
+        temperature = temperature.double().expand(shape)
+    except RuntimeError:
+        raise ValueError(
+            f"temperature must broadcast to the sample and batch shape {tuple(shape)}, "
+            f"got {tuple(temperature.shape)}"
+        ) from None
+    return temperature.clamp(min=COLDEST).reshape(copies)
+
+
+def _is_plain_number(x: Tensor) -> bool:
+    return x.dim() == 0 and not x.requires_grad and not x.is_meta
+
+
+def _require_positive(value: float) -> float:
     if not (value > 0 and math.isfinite(value)):
         raise ValueError(f"temperature must be positive and finite, got {value}")
-    return max(value, COLDEST)
-
-
-def require_number(name: str, x: float | Tensor) -> float:
-    try:
-        return float(x)
-    except (TypeError, ValueError, RuntimeError):
-        raise ValueError(f"{name} must be a number, got {x!r}") from None
+    return value

@@ -47,13 +47,28 @@ def logsumexp(log_weight: Tensor, dim: int) -> Tensor:
     return torch.where(possible, log_total, -torch.inf)
 
 
+def log_softmax(log_weight: Tensor, dim: int) -> Tensor:
+    """Like `torch.log_softmax`, with -inf instead of NaN where everything is -inf.
+
+    The log of the sum is taken off after the peak: with large weights one number for both would
+    have lost its small part.
+    """
+    peak = log_weight.detach().amax(dim, keepdim=True)
+    shifted = log_weight - torch.where(peak.isinf(), 0.0, peak)
+    log_total = logsumexp(shifted, dim).unsqueeze(dim)
+    return shifted - torch.where(log_total.isinf(), 0.0, log_total)
+
+
+def softmax(log_weight: Tensor, dim: int) -> Tensor:
+    """Like `torch.softmax`, with zeros instead of NaN where everything is -inf."""
+    return log_softmax(log_weight, dim).exp()
+
+
 def _normalize(log_weight: Tensor, dim: int) -> tuple[Tensor, Tensor, Tensor]:
     """The log total, and probabilities with their logs (log 0 given as 0: it is only weighted)."""
-    log_total = logsumexp(log_weight, dim)
-    shift = torch.where(log_total.isinf(), 0.0, log_total).unsqueeze(dim)
-    log_prob = log_weight - shift
+    log_prob = log_softmax(log_weight, dim)
     prob = log_prob.exp()
-    return log_total, prob, torch.where(prob > 0, log_prob, 0.0)
+    return logsumexp(log_weight, dim), prob, torch.where(prob > 0, log_prob, 0.0)
 
 
 class LogSemiring:

@@ -113,8 +113,8 @@ def test_backward_through_several_answers_of_one_object():
 
 def test_forward_pass_runs_once(monkeypatch):
     """It is shared by all that need it."""
-    calls, forward = [], ops.filter
-    monkeypatch.setattr(ops, "filter", lambda chain: calls.append(1) or forward(chain))
+    calls, forward = [], ops.run_forward
+    monkeypatch.setattr(ops, "run_forward", lambda chain: calls.append(1) or forward(chain))
     crf = make().leaves().crf()
     for quantity, ask in ASKS.items():
         if not quantity.startswith("renyi"):  # other orders are other chains

@@ -1,8 +1,11 @@
 """The dynamic programs on plain tensors: one door, several backends.
 
-Behind it: `reference` (textbook, differentiable to any order), `rescaled` (fast, torch, every
-device) and `native` (the same, compiled, on the CPU), with `autograd` for their gradients. Inside
-a `torch.func` transform everything goes through `reference`, which the transforms can follow.
+Behind it, for each structure: the reference (textbook, differentiable to any order) and its fast
+backends. For linear chains those are `native` (compiled, on the CPU) and `rescaled` (torch, every
+device). `registry` picks one for each problem, `autograd` puts their gradients into a graph.
+
+A new backend is a folder with the functions of `backend.Backend`, and a name in the line that
+registers its structure, below. A new structure is a problem, a reference and one such line.
 """
 
 from __future__ import annotations
@@ -10,139 +13,149 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from structdist.ops import autograd, reference
-from structdist.ops.autograd import transforming
-from structdist.ops.chain import (
-    Best,
-    Chain,
-    Draw,
-    Filtered,
-    KBest,
-    in_chain,
-    per_step,
-    same_form,
-)
+from structdist.ops import native, operations, reference, rescaled
+from structdist.ops.autograd import Forward, answer, run_forward, transforming
+from structdist.ops.chain import Chain, in_chain
+from structdist.ops.finite import bounded_scores, rounded
+from structdist.ops.problem import Best, Draw, KBest, Problem, Temperature, Values
 from structdist.ops.reference import enumerate_paths
-from structdist.ops.scoring import path_scores
-from structdist.ops.top_paths import k_best
+from structdist.ops.registry import (
+    BackendStatus,
+    backend_for,
+    backends,
+    forced_backend,
+    reference_for,
+    register,
+    use_backend,
+)
 
 __all__ = [
+    "BackendStatus",
     "Best",
     "Chain",
     "Draw",
-    "Filtered",
+    "Forward",
     "KBest",
-    "edge_marginals",
+    "Problem",
+    "backends",
+    "bounded_scores",
     "entropy",
     "enumerate_paths",
     "expectation",
-    "filter",
+    "forced_backend",
     "gumbel_ffbs",
     "in_chain",
     "k_best",
     "log_partition",
-    "node_marginals",
+    "log_prob",
+    "marginals",
     "path_scores",
-    "per_step",
     "relaxed_viterbi",
-    "same_form",
+    "rounded",
+    "run_forward",
     "sample_paths",
     "transforming",
+    "use_backend",
     "viterbi",
 ]
 
-
-def _double(chain: Chain) -> Chain:
-    """For `reference`, which does not normalise step by step, and needs the digits instead."""
-    emissions, transitions, lengths = chain
-    return Chain(emissions.double(), transitions.double(), lengths)
+register(Chain, "linear chain", reference, native, rescaled)
 
 
-def _like(draw: Draw, chain: Chain) -> Draw:
-    return Draw(draw.soft.to(chain.emissions.dtype), draw.path)
+def _dtype(problem: Problem, exact: bool = False) -> torch.dtype:
+    return torch.float64 if exact else problem.scores[0].dtype
 
 
-def filter(chain: Chain) -> Filtered | None:
-    """The forward pass, to be given to the functions below; None inside a transform."""
-    if transforming():
-        return None
-    with torch.no_grad():
-        return autograd.kernels_for(chain).filter(chain)
+def log_partition(problem: Problem, forward: Forward | None, *, exact: bool = False) -> Tensor:
+    """[N], in the dtype of the scores or (`exact`) in float64."""
+    operation = operations.LogPartition(_dtype(problem, exact))
+    return answer(operation, problem, forward)[0]
 
 
-def log_partition(chain: Chain, filtered: Filtered | None) -> Tensor:
-    """[N], float64. O(N T K^2)."""
-    if filtered is None:
-        return reference.log_partition(_double(chain))
-    return autograd.LogPartition.apply(*chain, *filtered)
+def marginals(problem: Problem, forward: Forward | None, part: int) -> Tensor:
+    """[N, ...]: the probability of each part of one kind, counted as the scores are."""
+    return answer(operations.Marginals(_dtype(problem), part), problem, forward)[0]
 
 
-def node_marginals(chain: Chain, filtered: Filtered | None) -> Tensor:
-    """[N, T, K]. O(N T K^2)."""
-    if filtered is None:
-        return reference.node_marginals(_double(chain))
-    return autograd.NodeMarginals.apply(*chain, *filtered)
+def log_prob(problem: Problem, forward: Forward | None, paths: Tensor) -> Tensor:
+    """[S, N]: of paths [S, N, T]; -inf where something forbids one, or it is none."""
+    return answer(operations.LogProb(_dtype(problem)), problem, forward, paths)[0]
 
 
-def edge_marginals(chain: Chain, filtered: Filtered | None) -> Tensor:
-    """[N, T-1, K, K]. O(N T K^2), memory too."""
-    if filtered is None:
-        return reference.edge_marginals(_double(chain))
-    return autograd.EdgeMarginals.apply(*chain, *filtered)
-
-
-def entropy(chain: Chain, filtered: Filtered | None) -> Tensor:
-    """[N], float64. O(N T K^2)."""
-    if filtered is None:
-        return reference.entropy(_double(chain))
-    return autograd.Entropy.apply(*chain, *filtered)
+def entropy(problem: Problem, forward: Forward | None) -> Tensor:
+    """[N]: in nats."""
+    return answer(operations.Entropy(_dtype(problem)), problem, forward)[0]
 
 
 def expectation(
-    chain: Chain, nodes: Tensor | None, edges: Tensor | None, filtered: Filtered | None
+    problem: Problem, forward: Forward | None, values: Values, *, exact: bool = False
 ) -> Tensor:
-    """[N], float64: E of node values [N, T, K] and edge values. O(N T K^2)."""
-    emissions, transitions, lengths = chain
-    if nodes is None:
-        nodes = torch.zeros_like(emissions)
-    if edges is not None:
-        transitions, edges = same_form(transitions, edges)
-    if filtered is None:
-        edges = torch.zeros_like(transitions) if edges is None else edges
-        chain = Chain(emissions, transitions, lengths)
-        return reference.expectation(_double(chain), nodes.double(), edges.double())
-    return autograd.Expectation.apply(emissions, transitions, nodes, edges, lengths, *filtered)
-
-
-def sample_paths(chain: Chain, uniform: Tensor, filtered: Filtered | None) -> Tensor:
-    """[S, N, T]: exact draws from uniform float64 noise [S, N, T]. O(S N T K)."""
-    if filtered is None:
-        return reference.sample_paths(_double(chain), uniform)
-    return autograd.kernels_for(chain).sample_paths(chain, filtered, uniform)
+    """[N]: E of the sum of the values of all parts; one tensor for each of scores, None is 0."""
+    operation = operations.Expectation(_dtype(problem, exact))
+    return answer(operation, problem, forward, *values)[0]
 
 
 def gumbel_ffbs(
-    chain: Chain, gumbel: Tensor, temperature: float, filtered: Filtered | None
+    problem: Problem, forward: Forward | None, gumbel: Tensor, temperature: Temperature
 ) -> Draw:
-    """Exact draws from Gumbel noise [S, N, T, K], and their relaxation. O(S N T K)."""
-    if filtered is None:
-        return _like(reference.gumbel_ffbs(_double(chain), gumbel, temperature), chain)
-    emissions, transitions, lengths = chain
-    return Draw(
-        *autograd.GumbelFFBS.apply(emissions, transitions, gumbel, temperature, lengths, *filtered)
-    )
+    """Exact draws from Gumbel noise, and their relaxation."""
+    number, tensor = _split(temperature)
+    operation = operations.GumbelFFBS(_dtype(problem), number)
+    return Draw(*answer(operation, problem, forward, gumbel, tensor))
 
 
-def relaxed_viterbi(chain: Chain, temperature: float) -> Draw:
-    """The best path (S = 1) with relaxed back-tracking. O(N T K^2)."""
-    if transforming():
-        return _like(reference.relaxed_viterbi(_double(chain), temperature), chain)
-    return Draw(*autograd.RelaxedViterbi.apply(*chain, temperature))
+def relaxed_viterbi(problem: Problem, temperature: Temperature) -> Draw:
+    """The best path (S = 1) with relaxed back-tracking."""
+    backend = None if transforming() else backend_for(problem)
+    number, tensor = _split(temperature)
+    operation = operations.RelaxedViterbi(_dtype(problem), number)
+    no_state = None if backend is None else Forward(backend, ())
+    return Draw(*answer(operation, problem, no_state, tensor))
 
 
-def viterbi(chain: Chain) -> Best:
-    """The best path [N, T] and its score [N], without a gradient. O(N T K^2)."""
-    if transforming():
-        return reference.viterbi(_double(chain))
+def _split(temperature: Temperature) -> tuple[float | None, Tensor | None]:
+    """A number and no tensor, or a tensor and no number."""
+    return (None, temperature) if isinstance(temperature, Tensor) else (temperature, None)
+
+
+# Without a gradient --------------------------------------------------------------------------
+
+
+def sample_paths(problem: Problem, forward: Forward | None, uniform: Tensor) -> Tensor:
+    """[S, N, T]: exact draws from uniform float64 noise [S, N, T]."""
+    if forward is None:
+        return reference_for(problem).sample_paths(_double(problem), uniform)
     with torch.no_grad():
-        return autograd.kernels_for(chain).viterbi(chain)
+        return forward.backend.sample_paths(problem, forward.state, uniform)
+
+
+def viterbi(problem: Problem) -> Best:
+    """The best path [N, T] and its score [N]."""
+    backend = None if transforming() else backend_for(problem)
+    if backend is None:
+        return reference_for(problem).viterbi(_double(problem))
+    with torch.no_grad():
+        return backend.viterbi(problem)
+
+
+def k_best(problem: Problem, k: int) -> KBest:
+    """The k best distinct paths."""
+    backend = None if transforming() else backend_for(problem)
+    if backend is None:
+        return reference_for(problem).k_best(_double(problem), k)
+    with torch.no_grad():
+        return backend.k_best(problem, k)
+
+
+def path_scores(problem: Problem, paths: Tensor) -> Tensor:
+    """[S, N] float64: of paths [S, N, T]; -inf where something forbids one, or it is none."""
+    backend = None if transforming() else backend_for(problem)
+    if backend is None:
+        return reference_for(problem).path_scores(_double(problem), paths)
+    with torch.no_grad():
+        return backend.path_scores(problem, paths)
+
+
+def _double(problem: Problem) -> Problem:
+    """For the reference, which does not rescale, and needs the digits instead."""
+    return problem.with_scores([x.double() for x in problem.scores])

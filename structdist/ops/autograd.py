@@ -1,304 +1,173 @@
-"""Analytic first-order gradients around the kernels.
+"""One autograd layer for all structures and backends.
 
-Each `Function` below is given the chain and what the forward pass found (`Filtered`), so that one
-forward pass serves them all. Its backward is one more sweep. Where a graph of the backward pass is
-wanted (`create_graph=True`), the gradient is taken through `reference`, which autograd can follow
-to any order.
+An `Operation` says how a backend finds an answer and its gradient, and what the plain twin of both
+is. `answer` runs it: without a graph where none is wanted, else as a node of its own, whose
+backward is the backend's analytic adjoint. Where a graph of the backward pass is wanted
+(`create_graph=True`), the gradient is taken through the reference, which autograd can follow to any
+order. Inside a `torch.func` transform or a trace everything goes through the reference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from types import ModuleType
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from structdist.ops import native, reference, rescaled
-from structdist.ops.chain import (
-    Chain,
-    Draw,
-    Expected,
-    Filtered,
-    FilterGrads,
-    per_step,
-    without_padding,
-)
+from structdist.ops.backend import AnyBackend, Reference
+from structdist.ops.finite import rounded
+from structdist.ops.problem import ForwardState, Grads, Needs, Problem
+from structdist.ops.registry import backend_for, reference_for
+
+Tensors = tuple[Tensor | None, ...]
 
 
 def transforming() -> bool:
-    """Is this code inside a `torch.func` transform (vmap, grad, jvp, ...) or being traced?
+    """Is this code inside a `torch.func` transform (vmap, grad, jvp, ...), traced or compiled?
 
-    Kernels see numbers, which these do not show: they go through `reference`.
+    Kernels see numbers, which these do not show: they go through the reference.
     """
-    return bool(torch._C._are_functorch_transforms_active()) or torch.jit.is_tracing()
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return True
+    return bool(torch._C._are_functorch_transforms_active())
 
 
-Grads = tuple[Tensor | None, ...]
+class Forward(NamedTuple):
+    """The forward pass of a problem: which backend made it, and its state. Numbers, no graph."""
 
-# What follows the differentiable inputs in most `apply`s: lengths, and what the forward pass found.
-NO_GRADS = (None,) * (1 + len(Filtered._fields))
+    backend: AnyBackend
+    state: ForwardState
+
+    @property
+    def log_partition(self) -> Tensor:
+        """[N] float64, without a graph."""
+        return self.backend.log_partition(self.state)
 
 
-def kernels_for(chain: Chain) -> ModuleType:
-    """The compiled kernels where they are to be had, else the same in torch."""
-    return native if chain.emissions.device.type == "cpu" and native.available() else rescaled
+def run_forward(problem: Problem) -> Forward | None:
+    """The forward pass, once for all answers; None where the reference is to give them."""
+    backend = None if transforming() else backend_for(problem)
+    if backend is None:
+        return None
+    with torch.no_grad():
+        return Forward(backend, backend.filter(problem))
 
 
-def _grads(
-    plain: Callable[..., Tensor],
-    inputs: Sequence[Tensor | None],
-    grad: Tensor,
-    analytic: Callable[[], Sequence[Tensor | None]],
-) -> Sequence[Tensor | None]:
-    """Analytic gradients or, where a graph of them is wanted, those of a plain twin in float64."""
+class Call(NamedTuple):
+    """What an operation is asked about: a problem, its forward pass, and further tensors."""
+
+    backend: AnyBackend
+    state: Any
+    problem: Any
+    extras: Tensors
+
+
+class Operation(ABC):
+    """One question. Its answers are differentiable by the scores and, for some, by the extras.
+
+    Of several outputs only the first has a gradient; it is given in `dtype`.
+    """
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        self.dtype = dtype
+
+    def rounded(self, outputs: Sequence[Tensor]) -> Sequence[Tensor]:
+        """The outputs, the first of them in the dtype it is to have."""
+        first, *others = outputs
+        return (rounded(first, self.dtype), *others)
+
+    @abstractmethod
+    def run(self, call: Call) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+        """The outputs, and what the adjoint wants to know again."""
+
+    @abstractmethod
+    def adjoint(self, call: Call, known: Sequence[Tensor], grad: Tensor, needs: Needs) -> Grads:
+        """Gradients by the scores, then by the extras (those left out have none)."""
+
+    @abstractmethod
+    def plain(self, reference: Reference[Any], problem: Any, extras: Any) -> Sequence[Tensor]:
+        """The outputs, by the reference."""
+
+
+def answer(
+    operation: Operation, problem: Problem, forward: Forward | None, *extras: Tensor | None
+) -> Sequence[Tensor]:
+    """The outputs of an operation, given the forward pass if there is one."""
+    inputs = (*problem.scores, *extras)
+    if forward is None:
+        outputs = operation.plain(reference_for(problem), *_double(problem, inputs))
+        return operation.rounded(outputs)
+    if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs):
+        outputs = _Analytic.apply(operation, forward, problem, *inputs)
+        return (outputs,) if isinstance(outputs, Tensor) else outputs
+    with torch.no_grad():
+        outputs, _ = operation.run(Call(*forward, problem, extras))
+        return operation.rounded(outputs)
+
+
+def _double(problem: Problem, inputs: Tensors) -> tuple[Any, Tensors]:
+    """Problem and extras in float64: the reference does not rescale, and needs the digits."""
+    wide = [x.double() if x is not None and x.is_floating_point() else x for x in inputs]
+    count = len(problem.scores)
+    return type(problem)(*wide[:count], problem.lengths), tuple(wide[count:])  # type: ignore[call-arg]
+
+
+class _Analytic(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, operation: Operation, forward: Forward, problem: Problem, *inputs: Tensor | None
+    ) -> Any:
+        num_scores = len(problem.scores)
+        outputs, known = operation.run(Call(*forward, problem, inputs[num_scores:]))
+        first, *others = operation.rounded(outputs)
+        ctx.mark_non_differentiable(*others)
+        ctx.operation, ctx.backend, ctx.lengths = operation, forward.backend, problem.lengths
+        ctx.make_problem, ctx.make_state = type(problem), type(forward.state)
+        ctx.counts = num_scores, len(inputs), len(inputs) + len(forward.state)
+        ctx.save_for_backward(*inputs, *forward.state, *known)
+        return (first, *others) if others else first
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, *_: Any) -> Any:
+        num_scores, num_inputs, num_before_known = ctx.counts
+        saved, needs = ctx.saved_tensors, ctx.needs_input_grad[3:]
+        inputs, known = saved[:num_inputs], saved[num_before_known:]
+        problem = ctx.make_problem(*inputs[:num_scores], ctx.lengths)
+        if _wants_reference(grad):
+            found = _plain_gradients(ctx.operation, problem, inputs, grad, needs)
+        else:
+            state = ctx.make_state(*saved[num_inputs:num_before_known])
+            call = Call(ctx.backend, state, problem, inputs[num_scores:])
+            found = ctx.operation.adjoint(call, known, grad, needs)
+        missing = (None,) * (num_inputs - len(found))
+        return (None, None, None, *found, *missing)
+
+
+def _wants_reference(grad: Tensor) -> bool:
+    """Is a graph of the gradient wanted, or are many gradients taken at once?"""
     batched = torch._C._functorch.is_legacy_batchedtensor(grad)  # is_grads_batched=True
-    if not torch.is_grad_enabled() and not transforming() and not batched:
-        return analytic()
+    return torch.is_grad_enabled() or transforming() or batched
+
+
+def _plain_gradients(
+    operation: Operation, problem: Problem, inputs: Tensors, grad: Tensor, needs: Needs
+) -> Grads:
+    """Gradients of the plain twin in float64, with a graph of their own where that is wanted."""
     with torch.enable_grad():
         # Views, so that an input which depends on another does not count towards its gradient.
-        local = [None if x is None else x.view_as(x) for x in inputs]
-        output = plain(*(None if x is None else x.double() for x in local))
-    wanted = [x for x in local if x is not None and x.requires_grad]
+        local = tuple(None if x is None else x.view_as(x) for x in inputs)
+        output = operation.plain(reference_for(problem), *_double(problem, local))[0]
+    wanted = [x for x, need in zip(local, needs, strict=True) if need and x is not None]
     found: Sequence[Tensor] = [torch.zeros_like(x) for x in wanted]
     if output.requires_grad:  # it does not depend on transitions where there is but one step
-        graph = torch.is_grad_enabled()
         found = torch.autograd.grad(
-            output, wanted, grad.to(output.dtype), create_graph=graph, materialize_grads=True
+            output,
+            wanted,
+            grad.to(output.dtype),
+            create_graph=torch.is_grad_enabled(),
+            materialize_grads=True,
         )
     by_input = iter(found)
-    return [next(by_input) if x is not None and x.requires_grad else None for x in local]
-
-
-class LogPartition(torch.autograd.Function):
-    """[N] float64, with one sweep back for its gradient."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, emissions: Tensor, transitions: Tensor, lengths: Tensor, *f: Tensor
-    ) -> Tensor:
-        ctx.save_for_backward(emissions, transitions, lengths, *f)
-        return Filtered(*f).log_z.clone()
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Grads:
-        emissions, transitions, lengths, *f = ctx.saved_tensors
-        chain = Chain(emissions, transitions, lengths)
-
-        def plain(e: Tensor, a: Tensor) -> Tensor:
-            return reference.log_partition(Chain(e, a, lengths))
-
-        def analytic() -> FilterGrads:
-            adjoint = kernels_for(chain).filter_adjoint
-            return adjoint(chain, Filtered(*f), None, grad, with_edges=ctx.needs_input_grad[1])
-
-        return (*_grads(plain, chain[:2], grad, analytic), *NO_GRADS)
-
-
-class NodeMarginals(torch.autograd.Function):
-    """[N, T, K]. Their gradient is that of the expectation of what weighs them."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, emissions: Tensor, transitions: Tensor, lengths: Tensor, *f: Tensor
-    ) -> Tensor:
-        ctx.save_for_backward(emissions, transitions, lengths, *f)
-        return _marginals(Chain(emissions, transitions, lengths), Filtered(*f))
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Grads:
-        emissions, transitions, lengths, *f = ctx.saved_tensors
-        chain = Chain(emissions, transitions, lengths)
-
-        def plain(e: Tensor, a: Tensor) -> Tensor:
-            return reference.node_marginals(Chain(e, a, lengths))
-
-        def analytic() -> Grads:
-            return _covariance(chain, Filtered(*f), grad, None)
-
-        return (*_grads(plain, chain[:2], grad, analytic), *NO_GRADS)
-
-
-def _marginals(chain: Chain, filtered: Filtered) -> Tensor:
-    """[N, T, K]: the gradient of log Z."""
-    adjoint, ones = kernels_for(chain).filter_adjoint, torch.ones_like(filtered.log_z)
-    marginals = adjoint(chain, filtered, None, ones, with_edges=False).emissions
-    return marginals.clamp_(max=1)  # not a rounding error more
-
-
-def _covariance(chain: Chain, filtered: Filtered, nodes: Tensor, edges: Tensor | None) -> Grads:
-    """Gradients, with respect to emissions and transitions, of the expectation of the values."""
-    kernels = kernels_for(chain)
-    expected = kernels.expect(chain, filtered, nodes, edges)
-    ones = torch.ones_like(expected.value)
-    return kernels.expect_adjoint(chain, filtered, nodes, edges, expected, ones)[:2]
-
-
-class EdgeMarginals(torch.autograd.Function):
-    """[N, T-1, K, K]: the probability of i given j after it, times that of j."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, emissions: Tensor, transitions: Tensor, lengths: Tensor, *f: Tensor
-    ) -> Tensor:
-        ctx.save_for_backward(emissions, transitions, lengths, *f)
-        chain, filtered = Chain(emissions, transitions, lengths), Filtered(*f)
-        after = _marginals(chain, filtered)[:, 1:].unsqueeze(-2)
-        edges = per_step(without_padding(chain).transitions)
-        moves = filtered.log_alpha[:, :-1, :, None] + edges  # [N, T-1, K, K]
-        before = torch.softmax(moves, -2).to(after.dtype)
-        return torch.where(after > 0, before * after, 0.0)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Grads:
-        emissions, transitions, lengths, *f = ctx.saved_tensors
-
-        def plain(e: Tensor, a: Tensor) -> Tensor:
-            return reference.edge_marginals(Chain(e, a, lengths))
-
-        def analytic() -> Grads:
-            chain = Chain(emissions, per_step(transitions).expand(grad.shape), lengths)
-            nodes = torch.zeros_like(emissions)
-            grad_emissions, grad_edges = _covariance(chain, Filtered(*f), nodes, grad)
-            assert grad_edges is not None
-            summed = {2: (0, 1), 3: (1,), 4: ()}[transitions.dim()]
-            return grad_emissions, grad_edges.sum(summed) if summed else grad_edges
-
-        return (*_grads(plain, [emissions, transitions], grad, analytic), *NO_GRADS)
-
-
-class Expectation(torch.autograd.Function):
-    """[N] float64: of node values [N, T, K] and edge values, which may be None."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        emissions: Tensor,
-        transitions: Tensor,
-        nodes: Tensor,
-        edges: Tensor | None,
-        lengths: Tensor,
-        *f: Tensor,
-    ) -> Tensor:
-        chain = Chain(emissions, transitions, lengths)
-        expected = kernels_for(chain).expect(chain, Filtered(*f), nodes, edges)
-        ctx.save_for_backward(emissions, transitions, nodes, edges, lengths, *expected, *f)
-        return expected.value.clone()
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Grads:
-        emissions, transitions, nodes, edges, lengths, mean, value, *f = ctx.saved_tensors
-        chain, expected = Chain(emissions, transitions, lengths), Expected(mean, value)
-
-        def plain(e: Tensor, a: Tensor, n: Tensor, v: Tensor | None) -> Tensor:
-            v = torch.zeros_like(a) if v is None else v
-            return reference.expectation(Chain(e, a, lengths), n, v)
-
-        def analytic() -> Grads:
-            adjoint = kernels_for(chain).expect_adjoint
-            grads = adjoint(chain, Filtered(*f), nodes, edges, expected, grad)
-            return (*grads[:3], None if edges is None else grads.edges)
-
-        inputs = [emissions, transitions, nodes, edges]
-        return (*_grads(plain, inputs, grad, analytic), *NO_GRADS)
-
-
-class Entropy(torch.autograd.Function):
-    """[N] float64: the expectation of -log p, whose explicit dependence has no mean gradient.
-
-    -log p(z) is split over steps with the forward pass's own normalisers: log_norm_t - emission_t
-    on nodes, -transition on edges, and the log sum of the last step. What is carried is then, up to
-    log_alpha_t, the conditional entropy of Algorithm 3 of Fu et al., and nothing large cancels.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, emissions: Tensor, transitions: Tensor, lengths: Tensor, *f: Tensor
-    ) -> Tensor:
-        chain, filtered = Chain(emissions, transitions, lengths), Filtered(*f)
-        nodes = filtered.log_norm.unsqueeze(-1) - emissions
-        nodes.masked_fill_(filtered.log_alpha == -torch.inf, 0.0)
-        edges = torch.where(transitions == -torch.inf, 0.0, -transitions)
-        expected = kernels_for(chain).expect(chain, filtered, nodes, edges)
-        ctx.save_for_backward(emissions, transitions, lengths, nodes, edges, *expected, *f)
-        last_step = filtered.log_z - filtered.log_norm.sum(1)
-        return expected.value + last_step
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Grads:
-        emissions, transitions, lengths, nodes, edges, mean, value, *f = ctx.saved_tensors
-        chain, expected = Chain(emissions, transitions, lengths), Expected(mean, value)
-
-        def plain(e: Tensor, a: Tensor) -> Tensor:
-            return reference.entropy(Chain(e, a, lengths))
-
-        def analytic() -> Grads:
-            adjoint = kernels_for(chain).expect_adjoint
-            return adjoint(chain, Filtered(*f), nodes, edges, expected, grad)[:2]
-
-        return (*_grads(plain, chain[:2], grad, analytic), *NO_GRADS)
-
-
-class GumbelFFBS(torch.autograd.Function):
-    """Relaxed draws [S, N, T, K] and their paths [S, N, T]; noise [S, N, T, K] is an argument."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        emissions: Tensor,
-        transitions: Tensor,
-        gumbel: Tensor,
-        temperature: float,
-        lengths: Tensor,
-        *f: Tensor,
-    ) -> tuple[Tensor, Tensor]:
-        chain = Chain(emissions, transitions, lengths)
-        draw = kernels_for(chain).gumbel_ffbs(chain, Filtered(*f), gumbel, temperature)
-        ctx.save_for_backward(emissions, transitions, lengths, gumbel, *draw, *f)
-        ctx.temperature = temperature
-        ctx.mark_non_differentiable(draw.path)
-        return draw.soft, draw.path
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor, _: Any) -> Grads:
-        emissions, transitions, lengths, gumbel, soft, path, *f = ctx.saved_tensors
-        chain, draw = Chain(emissions, transitions, lengths), Draw(soft, path)
-
-        def plain(e: Tensor, a: Tensor) -> Tensor:
-            return reference.gumbel_ffbs(Chain(e, a, lengths), gumbel, ctx.temperature).soft
-
-        def analytic() -> FilterGrads:
-            adjoint = kernels_for(chain).gumbel_ffbs_adjoint
-            return adjoint(chain, Filtered(*f), draw, grad, ctx.temperature)
-
-        return (*_grads(plain, chain[:2], grad, analytic), None, None, *NO_GRADS)
-
-
-class RelaxedViterbi(torch.autograd.Function):
-    """The relaxed best path [1, N, T, K] and its hard choices [1, N, T]."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, emissions: Tensor, transitions: Tensor, lengths: Tensor, temperature: float
-    ) -> tuple[Tensor, Tensor]:
-        chain = Chain(emissions, transitions, lengths)
-        draw, came_from = kernels_for(chain).relaxed_viterbi(chain, temperature)
-        ctx.save_for_backward(emissions, transitions, lengths, came_from, *draw)
-        ctx.temperature = temperature
-        ctx.mark_non_differentiable(draw.path)
-        return draw.soft, draw.path
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor, _: Any) -> Grads:
-        emissions, transitions, lengths, came_from, soft, path = ctx.saved_tensors
-        chain, draw = Chain(emissions, transitions, lengths), Draw(soft, path)
-
-        def plain(e: Tensor, a: Tensor) -> Tensor:
-            return reference.relaxed_viterbi(Chain(e, a, lengths), ctx.temperature).soft
-
-        def analytic() -> FilterGrads:
-            adjoint = kernels_for(chain).relaxed_viterbi_adjoint
-            return adjoint(chain, came_from, draw, grad, ctx.temperature)
-
-        return (*_grads(plain, chain[:2], grad, analytic), None, None)
+    return [next(by_input) if need else None for need in needs]

@@ -2,8 +2,8 @@
 
 Everything here is plain: each function is differentiable by autograd to any order, and is what the
 fast kernels are tested against. Enumeration (`enumerate_paths`, `path_scores`) is in turn what this
-file is tested against. The two back-tracking loops, which are O(K) a step as they stand, also serve
-the torch backend.
+file is tested against. The two back-tracking loops, which are O(K) a step as they stand, and the
+search for the k best paths also serve the fast backends.
 """
 
 from __future__ import annotations
@@ -13,16 +13,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from structdist.ops.chain import (
-    Best,
-    Chain,
-    Draw,
-    edges_at,
-    edges_into,
-    in_chain,
-    per_step,
-    without_padding,
-)
+from structdist.ops.chain import Chain, in_chain, without_padding
+from structdist.ops.edges import edges_at, edges_into
+from structdist.ops.problem import Best, Draw, KBest, Temperature, Values
 from structdist.semirings import (
     Element,
     EntropySemiring,
@@ -30,7 +23,7 @@ from structdist.semirings import (
     LogSemiring,
     MaxSemiring,
     Semiring,
-    logsumexp,
+    softmax,
     times,
 )
 
@@ -71,51 +64,43 @@ def entropy(chain: Chain) -> Tensor:
     return scan(EntropySemiring(), nodes, edges, lengths).total[1]
 
 
-def expectation(chain: Chain, node_values: Tensor, edge_values: Tensor) -> Tensor:
-    """[N]: E of the sum of the values [N, T, K] and (of the transitions' form) along the path."""
+def expectation(chain: Chain, values: Values) -> Tensor:
+    """[N]: E of the sum along the path of values on nodes [N, T, K] and on edges (of any form)."""
+    chain, (node_values, edge_values) = chain.with_values(values)
     emissions, transitions, lengths = without_padding(chain)
-    values = without_padding(Chain(node_values, edge_values, lengths))
-    nodes = emissions, values.emissions
-    edges = transitions, values.transitions
+    node_values, edge_values, _ = without_padding(Chain(node_values, edge_values, lengths))
+    nodes, edges = (emissions, node_values), (transitions, edge_values)
     return scan(ExpectationSemiring(), nodes, edges, lengths).total[1]
 
 
-def _forward_backward(chain: Chain) -> tuple[Tensor, Tensor, Tensor]:
-    """Log weights of prefixes that end, and suffixes that start, in a state [N, T, K]; log Z."""
-    emissions, transitions, lengths = chain
-    num_steps = emissions.shape[1]
-    active = in_chain(lengths, num_steps)
-    (log_alpha,), (log_z,) = scan(LogSemiring(), (emissions,), (transitions,), lengths)
-    log_beta = [torch.zeros_like(emissions[:, 0])]
-    for t in reversed(range(1, num_steps)):
-        after = (emissions[:, t] + log_beta[-1]).unsqueeze(-2)
-        here = logsumexp(edges_at(transitions, t - 1) + after, dim=-1)
-        log_beta.append(torch.where(active[:, t, None], here, 0.0))
-    return log_alpha, torch.stack(log_beta[::-1], 1), torch.where(log_z.isinf(), 0.0, log_z)
+def marginals(chain: Chain, part: int) -> Tensor:
+    """Probabilities of each state at each step [N, T, K] (part 0), or move [N, T-1, K, K] (1)."""
+    nodes, edges = _smooth(chain)
+    return edges if part else nodes
 
 
-def node_marginals(chain: Chain) -> Tensor:
-    """[N, T, K]: probability of each state at each step, 0 in the padding."""
-    chain = without_padding(chain)
-    log_alpha, log_beta, log_z = _forward_backward(chain)
-    log_marginals = log_alpha + log_beta - log_z[:, None, None]
-    active = in_chain(chain.lengths, log_marginals.shape[1])[..., None]
-    return torch.where(active, log_marginals, -torch.inf).exp()
+def _smooth(chain: Chain) -> tuple[Tensor, Tensor]:
+    """Marginals of nodes and edges, from last to first, 0 in the padding.
 
-
-def edge_marginals(chain: Chain) -> Tensor:
-    """[N, T-1, K, K]: probability of each move from i to j, 0 in the padding."""
+    Given the state j after it, a state i has the probability softmax_i(log_alpha_i + score_ij).
+    """
     emissions, transitions, lengths = without_padding(chain)
-    log_alpha, log_beta, log_z = _forward_backward(Chain(emissions, transitions, lengths))
-    edges = per_step(transitions)
-    after = (emissions + log_beta)[:, 1:, None, :]
-    log_marginals = log_alpha[:, :-1, :, None] + edges + after - log_z[:, None, None, None]
-    active = in_chain(lengths, emissions.shape[1])[:, 1:, None, None]
-    return torch.where(active, log_marginals, -torch.inf).exp()
+    num_steps, num_states = emissions.shape[1:]
+    (log_alpha,), _ = scan(LogSemiring(), (emissions,), (transitions,), lengths)
+    active = in_chain(lengths, num_steps)[..., None]
+    last = torch.where(active[:, 0], softmax(log_alpha[:, -1], -1), 0.0)
+    nodes, edges = [last], [log_alpha[:, :0, :, None].expand(-1, -1, -1, num_states)]
+    for t in reversed(range(1, num_steps)):
+        before = softmax(log_alpha[:, t - 1, :, None] + edges_at(transitions, t - 1), -2)
+        moves = torch.where(active[:, t, None], before * nodes[-1].unsqueeze(-2), 0.0)
+        nodes[-1], stay = torch.where(active[:, t], nodes[-1], 0.0), nodes[-1]
+        nodes.append(torch.where(active[:, t], moves.sum(-1), stay))
+        edges.append(moves.unsqueeze(1))
+    return torch.stack(nodes[::-1], 1), torch.cat(edges[::-1], 1)
 
 
 def relaxed_backtrack(
-    prefix: Tensor, transitions: Tensor, lengths: Tensor, noise: Tensor, temperature: float
+    prefix: Tensor, transitions: Tensor, lengths: Tensor, noise: Tensor, temperature: Temperature
 ) -> Draw:
     """Choose states from last to first: softmax and argmax of prefix + move + noise.
 
@@ -126,6 +111,8 @@ def relaxed_backtrack(
     num_steps = prefix.shape[1]
     active = in_chain(lengths, num_steps)
     follows = in_chain(lengths - 1, num_steps)  # a step that is not the last
+    if isinstance(temperature, Tensor):
+        temperature = temperature.unsqueeze(-1)  # to divide [S, N, K]
     soft: list[Tensor] = []
     path: list[Tensor] = []
     for t in reversed(range(num_steps)):
@@ -134,20 +121,20 @@ def relaxed_backtrack(
             moves = edges_into(transitions, t, path[-1])
             logits = logits + torch.where(follows[:, t, None], moves, 0.0)
         logits = torch.where(active[:, t, None], logits, 0.0)
-        relaxed = torch.softmax(logits / temperature, -1)
+        relaxed = softmax(logits / temperature, -1)
         soft.append(torch.where(active[:, t, None], relaxed, 0.0))
         path.append(logits.argmax(-1) * active[:, t])
     return Draw(torch.stack(soft[::-1], 2), torch.stack(path[::-1], 2))
 
 
-def gumbel_ffbs(chain: Chain, gumbel: Tensor, temperature: float) -> Draw:
+def gumbel_ffbs(chain: Chain, gumbel: Tensor, temperature: Temperature) -> Draw:
     """Exact draws by Gumbel noise [S, N, T, K], with their relaxation."""
     emissions, transitions, lengths = without_padding(chain)
     (log_alpha,), _ = scan(LogSemiring(), (emissions,), (transitions,), lengths)
     return relaxed_backtrack(log_alpha, transitions, lengths, gumbel, temperature)
 
 
-def relaxed_viterbi(chain: Chain, temperature: float) -> Draw:
+def relaxed_viterbi(chain: Chain, temperature: Temperature) -> Draw:
     """The best path (S = 1) with relaxed back-tracking."""
     emissions, transitions, lengths = without_padding(chain)
     (best,), _ = scan(MaxSemiring(), (emissions,), (transitions,), lengths)
@@ -187,7 +174,7 @@ def sampling_backtrack(
 
 def _invert_cdf(logits: Tensor, uniform: Tensor) -> Tensor:
     """The first state whose cumulative probability exceeds `uniform`; never an impossible one."""
-    cumulative = torch.softmax(logits, -1).cumsum(-1)
+    cumulative = softmax(logits, -1).cumsum(-1)
     below = cumulative <= (uniform.unsqueeze(-1) * cumulative[..., -1:])
     last_possible = (cumulative < cumulative[..., -1:]).sum(-1)
     return torch.minimum(below.sum(-1), last_possible)
@@ -201,11 +188,13 @@ def enumerate_paths(num_steps: int, num_states: int, device: torch.device | None
 
 
 def path_scores(chain: Chain, paths: Tensor) -> Tensor:
-    """[S, N]: the score of each path [S, N, T]; 0 for an empty chain."""
+    """[S, N]: the score of each path [S, N, T]; 0 for an empty chain, -inf for what is no path."""
     emissions, transitions, lengths = without_padding(chain)
-    num_chains, num_steps, _ = emissions.shape
+    num_chains, num_steps, num_states = emissions.shape
     active = in_chain(lengths, num_steps)
     paths = torch.where(active, paths, 0)
+    possible = ((paths >= 0) & (paths < num_states)).all(-1)
+    paths = paths.clamp(0, num_states - 1)
     chains = torch.arange(num_chains, device=paths.device)
     score = emissions.new_zeros(paths.shape[:2])
     for t in range(num_steps):
@@ -214,4 +203,31 @@ def path_scores(chain: Chain, paths: Tensor) -> Tensor:
             moves = edges_into(transitions, t - 1, paths[:, :, t])
             step = step + moves.gather(-1, paths[:, :, t - 1, None]).squeeze(-1)
         score = score + torch.where(active[:, t], step, 0.0)
-    return score
+    return torch.where(possible, score, -torch.inf)
+
+
+def k_best(chain: Chain, k: int) -> KBest:
+    """The k best distinct paths. O(N T K^2 k) time, O(N T K k) memory besides one step."""
+    emissions, transitions, lengths = without_padding(chain)
+    emissions = emissions.double()  # long chains and large scores need the digits
+    batch, num_steps, num_states = emissions.shape
+    active = in_chain(lengths, num_steps)
+    best = emissions.new_full((batch, k, num_states), -torch.inf)  # [N, k, K]
+    best[:, 0] = emissions[:, 0]
+    stay = torch.arange(k * num_states, device=best.device).view(k, num_states)
+    pointers = []  # into the flattened [k, K] of the step before
+    for t in range(1, num_steps):
+        moves = best.unsqueeze(-1) + edges_at(transitions, t - 1).unsqueeze(1)  # [N, k, K, K]
+        scores, pointer = moves.flatten(1, 2).topk(k, dim=1)
+        going_on = active[:, t, None, None]
+        best = torch.where(going_on, scores + emissions[:, t, None], best)
+        pointers.append(torch.where(going_on, pointer, stay).flatten(1))
+    scores, place = best.flatten(1).topk(k, dim=1)  # [N, k]
+    empty = torch.where(torch.arange(k, device=scores.device) == 0, 0.0, -torch.inf)
+    scores = torch.where(lengths[:, None] > 0, scores, empty)
+    path = [place % num_states]
+    for pointer in reversed(pointers):
+        place = pointer.gather(1, place)
+        path.append(place % num_states)
+    paths = torch.stack(path[::-1], -1) * active[:, None] * ~scores.isinf()[..., None]
+    return KBest(paths.transpose(0, 1), scores.T)

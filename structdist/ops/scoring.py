@@ -1,4 +1,4 @@
-"""Scores of given paths, all steps at once."""
+"""Scores of given paths of a linear chain, all steps at once, and their adjoint."""
 
 from __future__ import annotations
 
@@ -6,33 +6,49 @@ import torch
 from torch import Tensor
 
 from structdist.ops.chain import Chain, in_chain
+from structdist.ops.edges import index_of_edges
+from structdist.ops.finite import bounded_scores
+from structdist.ops.problem import Grads, Needs
 
 
 def path_scores(chain: Chain, paths: Tensor) -> Tensor:
-    """[S, N] float64: the score of each path [S, N, T]; 0 for an empty chain. O(S N T).
-
-    A forbidden step makes the score -inf, and passes no gradient to what forbids it.
-    """
-    emissions, transitions, lengths = chain
-    num_chains, num_steps, num_states = emissions.shape
-    active = in_chain(lengths, num_steps)
-    paths = torch.where(active, paths, 0)
-    device = paths.device
-    chains = torch.arange(num_chains, device=device)[:, None]
-    steps = torch.arange(num_steps, device=device)
-    nodes = (chains * num_steps + steps) * num_states + paths
-    edges = paths[..., :-1] * num_states + paths[..., 1:]
-    if transitions.dim() == 3:
-        edges = edges + chains * num_states**2
-    elif transitions.dim() == 4:
-        edges = edges + (chains * (num_steps - 1) + steps[:-1]) * num_states**2
-    node_scores = _pick(emissions, nodes, active)
-    return node_scores + _pick(transitions, edges, active[:, 1:])
+    """[S, N] float64, of paths [S, N, T]: 0 if the chain is empty, -inf if none. O(S N T)."""
+    nodes, edges, active = _indices(chain, paths)
+    num_states = chain.emissions.shape[-1]
+    possible = ((paths >= 0) & (paths < num_states)) | ~active
+    total = _sum_of(chain.emissions, nodes, active) + _sum_of(
+        chain.transitions, edges, active[:, 1:]
+    )
+    return torch.where(possible.all(-1), total, -torch.inf)
 
 
-def _pick(scores: Tensor, index: Tensor, active: Tensor) -> Tensor:
+def path_scores_adjoint(chain: Chain, paths: Tensor, grad: Tensor, needs: Needs) -> Grads:
+    """Each step of a path [S, N, T] gets the gradient [S, N] of its path. O(S N T)."""
+    nodes, edges, active = _indices(chain, paths)
+    parts = [(chain.emissions, nodes, active), (chain.transitions, edges, active[:, 1:])]
+    return [
+        _spread(scores, index, torch.where(inside, grad.unsqueeze(-1), 0.0)) if need else None
+        for (scores, index, inside), need in zip(parts, needs, strict=True)
+    ]
+
+
+def _indices(chain: Chain, paths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Where the nodes [S, N, T] and edges [S, N, T-1] of paths stand; which steps [N, T] count."""
+    num_chains, num_steps, num_states = chain.emissions.shape
+    active = in_chain(chain.lengths, num_steps)
+    paths = torch.where(active, paths, 0).clamp(0, num_states - 1)
+    first = torch.arange(num_chains * num_steps, device=paths.device).view(num_chains, num_steps)
+    return first * num_states + paths, index_of_edges(paths, chain.transitions), active
+
+
+def _sum_of(scores: Tensor, index: Tensor, active: Tensor) -> Tensor:
     """The sum over time [S, N] of the entries at flat indices [S, N, T], where active."""
     picked = scores.reshape(-1).index_select(0, index.reshape(-1)).view(index.shape)
-    forbidden = picked == -torch.inf
-    picked = torch.where(active & ~forbidden, picked, 0.0).double().sum(-1)
-    return torch.where((forbidden & active).any(-1), -torch.inf, picked)
+    return torch.where(active, bounded_scores(picked).double(), 0.0).sum(-1)
+
+
+def _spread(scores: Tensor, index: Tensor, grad: Tensor) -> Tensor:
+    """Gradients [S, N, T], added up where they belong, in the shape of the scores."""
+    total = grad.new_zeros(scores.numel(), dtype=scores.dtype)
+    total.index_add_(0, index.reshape(-1), grad.to(scores.dtype).reshape(-1))
+    return total.view(scores.shape)

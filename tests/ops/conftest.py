@@ -1,4 +1,4 @@
-"""The fast backends, one after the other."""
+"""The fast backends of linear chains, one after the other."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import shutil
 
 import pytest
 
-from structdist.ops import autograd, native, rescaled
+from structdist import ops
+from structdist.ops.native import library
 
 
 @pytest.fixture(params=["native", "rescaled"])
-def kernels(request, monkeypatch):
-    """The backend under test, also behind the door."""
-    if request.param == "native" and not native.available():
+def kernels(request):
+    """The backend under test, behind the door."""
+    if request.param == "native" and library.unavailable is not None:
         assert not any(map(shutil.which, ("c++", "g++"))), "a compiler, but no compiled kernels"
-        pytest.skip("there is no compiler, so the kernels were not built")
-    module = {"native": native, "rescaled": rescaled}[request.param]
-    monkeypatch.setattr(autograd, "kernels_for", lambda chain: module)
-    return module
+        pytest.skip(library.unavailable)
+    with ops.use_backend(request.param):
+        yield request.param

@@ -1,167 +1,206 @@
-"""Conditional expectations, and their adjoint. The equations are in csrc/expect.cpp."""
+"""Expectations, entropies, and their adjoint. The equations are in csrc/expect.cpp."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from structdist.ops.chain import (
-    Chain,
-    Expected,
-    ExpectGrads,
-    Filtered,
-    edges_at,
-    edges_into,
-    full_precision,
-    in_chain,
-    without_padding,
-)
+from structdist.ops.chain import Chain, full_precision, in_chain, without_padding
+from structdist.ops.edges import edges_at, sum_to_form
+from structdist.ops.problem import Expected, Grads, Needs, Values
 from structdist.ops.rescaled.edges import (
-    Doubtful,
     EdgeGrads,
     Edges,
+    Underflow,
     at_last_step,
     inverse_of,
     times,
 )
+from structdist.ops.rescaled.state import Filtered
+from structdist.semirings import softmax
 
 
-def expect(chain: Chain, filtered: Filtered, nodes: Tensor, edges: Tensor | None) -> Expected:
-    """Conditional means of node values [N, T, K] and edge values (in the transitions' form)."""
-    chain, nodes, edges = _without_padding(chain, nodes, edges)
+def entropy(chain: Chain, filtered: Filtered) -> Expected:
+    """In nats, with the conditional entropies of Algorithm 3 of Fu et al. O(N T K^2)."""
     with full_precision(chain.emissions.device):
-        return _expect(chain, filtered, nodes, edges)
+        return _Means(without_padding(chain), filtered).expect()
 
 
-def _without_padding(
-    chain: Chain, nodes: Tensor, edges: Tensor | None
-) -> tuple[Chain, Tensor, Tensor | None]:
-    values = Chain(nodes.double(), chain.transitions if edges is None else edges, chain.lengths)
-    values = without_padding(values)
-    edges = None if edges is None else values.transitions.to(chain.emissions.dtype)
-    return without_padding(chain), values.emissions, edges
+def entropy_adjoint(
+    chain: Chain, filtered: Filtered, expected: Expected, grad: Tensor, needs: Needs
+) -> Grads:
+    """Gradients of scores from that of the entropy [N]. O(N T K^2)."""
+    with full_precision(chain.emissions.device):
+        means = _Means(without_padding(chain), filtered)
+        return _Adjoint(means, expected, with_edges=needs[1]).run(grad)[:2]
 
 
-def _expect(chain: Chain, filtered: Filtered, nodes: Tensor, values: Tensor | None) -> Expected:
-    emissions, transitions, lengths = chain
-    active = in_chain(lengths, emissions.shape[1]).unsqueeze(-1)
-    edges, doubtful = Edges(transitions, values), Doubtful(chain, filtered)
-    means = [nodes[:, 0]]
-    for t in range(1, emissions.shape[1]):
-        p, p_mean, pivot = _weigh_means(filtered, means[-1], t - 1)
-        total = times(p_mean, edges_at(edges.weight, t - 1))
-        if edges.values is not None:
-            total = total + times(p, edges_at(edges.weighted_value, t - 1))
-        mean = (total * inverse_of(filtered.arrival[:, t])).double() + pivot
-        mean = mean + edges.shift_at(t - 1)
-        if doubtful.any:
-            n, j, w = doubtful.at(t)
-            given = means[-1][n] + _values_into(edges.values, t - 1, j, n)
-            mean = mean.index_put((n, j), (w * given).sum(-1))
-        means.append(torch.where(active[:, t], mean + nodes[:, t], means[-1]))
-    last = torch.softmax(filtered.log_alpha[:, -1], -1)
-    value = torch.where(lengths > 0, (last * means[-1]).nan_to_num().sum(-1), 0.0)
-    return Expected(torch.stack(means, 1), value)
+def expectation(chain: Chain, filtered: Filtered, values: Values) -> Expected:
+    """Of values on nodes [N, T, K] and on edges (of any form). O(N T K^2)."""
+    with full_precision(chain.emissions.device):
+        return _means_of(chain, filtered, values).expect()
 
 
-def _weigh_means(filtered: Filtered, mean: Tensor, t: int) -> tuple[Tensor, Tensor, Tensor]:
-    """P and P (F - pivot) [N, K], and the pivot [N, 1]: the mean of the likeliest state."""
-    p = filtered.weights[:, t]
-    pivot = mean.gather(-1, p.argmax(-1, keepdim=True))
-    return p, p * (mean - pivot).to(p.dtype), pivot
-
-
-def _values_into(values: Tensor | None, t: int, state: Tensor, item: Tensor) -> Tensor | float:
-    return 0.0 if values is None else edges_into(values, t, state, item)
-
-
-def expect_adjoint(
+def expectation_adjoint(
     chain: Chain,
     filtered: Filtered,
-    nodes: Tensor,
-    edges: Tensor | None,
+    values: Values,
     expected: Expected,
-    grad_value: Tensor,
-) -> ExpectGrads:
-    """Gradients of the expectation from its own [N]."""
-    chain, nodes, edges = _without_padding(chain, nodes, edges)
+    grad: Tensor,
+    needs: Needs,
+) -> Grads:
+    """Gradients of scores and values from that of the expectation [N]. O(N T K^2)."""
     with full_precision(chain.emissions.device):
-        return _ExpectAdjoint(chain, filtered, nodes, edges, expected).run(grad_value)
+        adjoint = _Adjoint(
+            _means_of(chain, filtered, values), expected, with_edges=needs[1] or needs[3]
+        )
+        grads = adjoint.run(grad)
+    inputs = (*chain.scores, *values)
+    found = [g if need else None for g, need in zip(grads, needs, strict=True)]
+    for place in (1, 3):
+        given, own = found[place], inputs[place]
+        found[place] = None if given is None or own is None else sum_to_form(given, own)
+    return found
 
 
-class _ExpectAdjoint:
-    """Carries M, the gradient of the means, and G, that of log_alpha, from last to first."""
+def _means_of(chain: Chain, filtered: Filtered, values: Values) -> _Means:
+    dtype, no_edges = chain.emissions.dtype, values[1] is None
+    chain, (nodes, edges) = chain.with_values(values)
+    nodes, edges, _ = without_padding(Chain(nodes.double(), edges, chain.lengths))
+    return _Means(without_padding(chain), filtered, nodes, None if no_edges else edges.to(dtype))
+
+
+def _narrowed(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """Rounded to a dtype, and finite: what it weighs may still be 0."""
+    limit = torch.finfo(dtype).max / 4
+    return x.clamp(-limit, limit).to(dtype)
+
+
+class _Means:
+    """Conditional means F of values, or without values on nodes conditional entropies."""
 
     def __init__(
         self,
         chain: Chain,
         filtered: Filtered,
-        nodes: Tensor,
-        values: Tensor | None,
-        expected: Expected,
+        nodes: Tensor | None = None,
+        edge_values: Tensor | None = None,
     ) -> None:
-        self.chain, self.filtered, self.nodes, self.expected = chain, filtered, nodes, expected
-        self.edges, self.doubtful = Edges(chain.transitions, values), Doubtful(chain, filtered)
-        self.grad_edges = EdgeGrads(chain.transitions)
-        self.grad_values = EdgeGrads(chain.transitions)
-        self.active = in_chain(chain.lengths, nodes.shape[1]).unsqueeze(-1)
+        self.chain, self.filtered, self.nodes = chain, filtered, nodes
+        self.is_entropy = nodes is None
+        self.edges = Edges(chain.transitions, edge_values, surprisal=self.is_entropy)
+        self.underflow = Underflow(chain, filtered)
+        self.active = in_chain(chain.lengths, chain.emissions.shape[1]).unsqueeze(-1)
+        self.last = softmax(filtered.log_alpha[:, -1], -1)  # [N, K]
 
-    def run(self, grad_value: Tensor) -> ExpectGrads:
-        num_steps = self.nodes.shape[1]
-        start = at_last_step(self.filtered, self.chain.lengths, grad_value)
-        surplus = (self.expected.mean - self.expected.value[:, None, None]).to(start.dtype)
-        masses, grads = list(start.unbind(1)), list((start * surplus).unbind(1))
-        for t in reversed(range(1, num_steps)):
+    def node_at(self, t: int) -> Tensor | float:
+        return 0.0 if self.nodes is None else self.nodes[:, t]
+
+    def weigh(self, mean: Tensor, t: int) -> tuple[Tensor, Tensor, Tensor]:
+        """P, P (F - pivot) or P (F - log P - pivot) [N, K], and the pivot [N, 1].
+
+        The pivot is the mean of the likeliest state, so that products see small numbers only.
+        """
+        p = self.filtered.weights[:, t]
+        pivot = mean.gather(-1, p.argmax(-1, keepdim=True))
+        p_mean = p * _narrowed(mean - pivot, p.dtype)
+        return p, p_mean + torch.special.entr(p) if self.is_entropy else p_mean, pivot
+
+    def at_end(self, mean: Tensor) -> Tensor:
+        """[N, K]: the mean of the whole path, given its last state; 0 where that is impossible."""
+        if self.is_entropy:
+            mean = mean - self.last.log()
+        return torch.where(self.last == 0, 0.0, mean)
+
+    def expect(self) -> Expected:
+        first = torch.zeros_like(self.filtered.log_alpha[:, 0]) + self.node_at(0)
+        means = [first]
+        for t in range(1, self.active.shape[1]):
+            here = self._arrive(means[-1], t) + self.node_at(t)
+            means.append(torch.where(self.active[:, t], here, means[-1]))
+        value = (self.last * self.at_end(means[-1])).sum(-1)
+        value = torch.where(self.chain.lengths > 0, value, 0.0)
+        return Expected(value, torch.stack(means, 1))
+
+    def _arrive(self, before: Tensor, t: int) -> Tensor:
+        p, p_mean, pivot = self.weigh(before, t - 1)
+        incoming = self.filtered.incoming[:, t]
+        total = times(p_mean, edges_at(self.edges.weight, t - 1))
+        if self.edges.weighted_value is not None:
+            total = total + times(p, edges_at(self.edges.weighted_value, t - 1))
+        mean = (total * inverse_of(incoming)).double() + pivot
+        mean = mean + self.edges.shift_at(t - 1, incoming)
+        if self.underflow.any:
+            n, j, w = self.underflow.at(t)
+            in_log_space = self.edges.mean_into(t - 1, before[n], w, j, n).sum(-1)
+            mean = mean.index_put((n, j), in_log_space)
+        return mean.clamp(min=0) if self.is_entropy else mean
+
+
+class _Adjoint:
+    """Carries M, the gradient of the means, and G, that of log_alpha, from last to first."""
+
+    def __init__(self, means: _Means, expected: Expected, with_edges: bool) -> None:
+        self.means, self.value, self.mean = means, expected.value, expected.given
+        transitions = means.chain.transitions
+        self.grad_edges = EdgeGrads(transitions) if with_edges else None
+        self.grad_values = EdgeGrads(transitions) if with_edges else None
+
+    def run(self, grad_value: Tensor) -> Grads:
+        """Gradients of emissions, transitions, node values and edge values."""
+        means, (filtered, lengths) = self.means, (self.means.filtered, self.means.chain.lengths)
+        start = at_last_step(filtered, lengths, grad_value)  # [N, T, K], 0 but at the end
+        surplus = means.at_end(self.mean[:, -1]) - self.value[:, None]
+        surplus = _narrowed(torch.where(means.last == 0, 0.0, surplus), start.dtype)
+        masses, grads = list(start.unbind(1)), list((start * surplus[:, None]).unbind(1))
+        for t in reversed(range(1, len(masses))):
             grad, mass = self._step_back(t, grads[t], masses[t])
             grads[t - 1], masses[t - 1] = grads[t - 1] + grad, masses[t - 1] + mass
-        return ExpectGrads(
-            torch.stack(grads, 1),
-            self.grad_edges.total,
-            torch.stack(masses, 1),
-            self.grad_values.total,
-        )
+        edges = [None if g is None else g.total for g in (self.grad_edges, self.grad_values)]
+        return torch.stack(grads, 1), edges[0], torch.stack(masses, 1), edges[1]
 
     def _step_back(self, t: int, grad: Tensor, mass: Tensor) -> tuple[Tensor, Tensor]:
-        mean, dtype = self.expected.mean, grad.dtype
-        p, p_mean, pivot = _weigh_means(self.filtered, mean[:, t - 1], t - 1)
-        relative = torch.where(self.active[:, t], mean[:, t] - self.nodes[:, t] - pivot, 0.0)
-        unshifted = (relative - self.edges.shift_at(t - 1)).to(dtype)
-        inverse = torch.where(self.active[:, t], inverse_of(self.filtered.arrival[:, t]), 0.0)
+        edges, active = self.means.edges, self.means.active[:, t]
+        incoming = self.means.filtered.incoming[:, t]
+        p, p_mean, pivot = self.means.weigh(self.mean[:, t - 1], t - 1)
+        relative = torch.where(active, self.mean[:, t] - self.means.node_at(t) - pivot, 0.0)
+        inverse = torch.where(active, inverse_of(incoming), 0.0)
+        unshifted = _narrowed(relative - edges.shift_at(t - 1, incoming), grad.dtype)
+        unshifted = torch.where(inverse > 0, unshifted, 0.0)
         m, u = mass * inverse, (grad - mass * unshifted) * inverse
-        weight = edges_at(self.edges.weight, t - 1)
+        weight = edges_at(edges.weight, t - 1)
         em, eu = (times(x, weight.transpose(-1, -2)) for x in (m, u))
-        outer = self.grad_edges.outer
-        products = outer(p, m)
-        grad_edges = weight * (outer(p, u) + outer(p_mean, m))
-        if self.edges.values is not None:
-            weighted = edges_at(self.edges.weighted_value, t - 1)
-            eu = eu + times(m, weighted.transpose(-1, -2))
-            grad_edges = grad_edges + weighted * products
-        self.grad_edges.add(t - 1, grad_edges)
-        self.grad_values.add(t - 1, weight * products)
+        if edges.weighted_value is not None:
+            eu = eu + times(m, edges_at(edges.weighted_value, t - 1).transpose(-1, -2))
+        self._add_edges(t, p, p_mean, m, u)
         pulled, carried = p * eu + p_mean * em, p * em
-        if self.doubtful.any:
-            self._leave_carefully(t, grad, mass, relative, pivot, pulled, carried)
+        if self.means.underflow.any:
+            self._add_underflow(t, grad, mass, relative + pivot, pulled, carried)
         return pulled, carried
 
-    def _leave_carefully(
-        self,
-        t: int,
-        grad: Tensor,
-        mass: Tensor,
-        relative: Tensor,
-        pivot: Tensor,
-        pulled: Tensor,
-        carried: Tensor,
+    def _add_edges(self, t: int, p: Tensor, p_mean: Tensor, m: Tensor, u: Tensor) -> None:
+        if self.grad_edges is None or self.grad_values is None:
+            return
+        outer, edges = self.grad_edges.outer, self.means.edges
+        weight, products = edges_at(edges.weight, t - 1), outer(p, m)
+        grad_edges = weight * (outer(p, u) + outer(p_mean, m))
+        if edges.weighted_value is not None:
+            grad_edges = grad_edges + edges_at(edges.weighted_value, t - 1) * products
+        self.grad_edges.add(t - 1, grad_edges)
+        self.grad_values.add(t - 1, weight * products)
+
+    def _add_underflow(
+        self, t: int, grad: Tensor, mass: Tensor, mean: Tensor, pulled: Tensor, carried: Tensor
     ) -> None:
-        """Add the share of doubtful columns to `pulled` and `carried`, in place."""
-        n, j, w = self.doubtful.at(t)
-        given = self.expected.mean[n, t - 1] - pivot[n] - relative[n, j].unsqueeze(-1)
-        given = given + _values_into(self.edges.values, t - 1, j, n)
+        """Add the share of columns that underflow to `pulled` and `carried`, in place."""
+        n, j, w = self.means.underflow.at(t)
+        given = self.means.edges.mean_into(t - 1, self.mean[n, t - 1], w, j, n)
+        given = given - w * mean[n, j].unsqueeze(-1)
+        columns = w * grad[n, j].unsqueeze(-1) + given * mass[n, j].unsqueeze(-1)
         share = w * mass[n, j].unsqueeze(-1)
-        columns = w * grad[n, j].unsqueeze(-1) + share * given
         columns, share = columns.to(pulled.dtype), share.to(carried.dtype)
         pulled.index_add_(0, n, columns)
         carried.index_add_(0, n, share)
-        self.grad_edges.add_columns(t - 1, n, j, columns)
-        self.grad_values.add_columns(t - 1, n, j, share)
+        if self.grad_edges is not None and self.grad_values is not None:
+            self.grad_edges.add_columns(t - 1, n, j, columns)
+            self.grad_values.add_columns(t - 1, n, j, share)

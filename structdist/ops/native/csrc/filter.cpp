@@ -41,7 +41,9 @@ template <class T> class Filter {
     const Block block(c_, index);
     for (int64_t n = block.first; n < block.end; ++n) f_.log_z[n] = 0;
     block.each(0, [&](int64_t n, int64_t row) {
-      std::copy_n(emissions() + c_.at(n, 0), k_, f_.log_alpha + c_.at(n, 0));
+      const T* emission = emissions() + c_.at(n, 0);
+      double* log_alpha = f_.log_alpha + c_.at(n, 0);
+      for (int64_t j = 0; j < k_; ++j) log_alpha[j] = bounded(emission[j]);
       normalize(n, 0, row);
     });
     for (int64_t t = 1; t < block.longest; ++t) {
@@ -64,7 +66,6 @@ template <class T> class Filter {
   void normalize(int64_t n, int64_t t, int64_t row) {
     double* log_alpha = f_.log_alpha + c_.at(n, t);
     const double norm = shift_to_zero_peak(log_alpha, k_);
-    f_.log_norm[n * c_.num_steps + t] = norm;
     f_.log_z[n] += norm;
     for (int64_t j = 0; j < k_; ++j) p_[row * kp_ + j] = fast_exp<T>(T(log_alpha[j]));
     std::copy_n(&p_[row * kp_], k_, static_cast<T*>(f_.weights) + c_.at(n, t));
@@ -73,17 +74,17 @@ template <class T> class Filter {
   void arrive(const Edges<T>& edges, int64_t n, int64_t t, const T* q) {
     const T* emission = emissions() + c_.at(n, t);
     double* here = f_.log_alpha + c_.at(n, t);
-    std::copy_n(q, k_, static_cast<T*>(f_.arrival) + c_.at(n, t));
+    std::copy_n(q, k_, static_cast<T*>(f_.incoming) + c_.at(n, t));
     for (int64_t j = 0; j < k_; ++j) log_q_[j] = fast_log<T>(q[j] >= trust<T>() ? q[j] : T(1));
     for (int64_t j = 0; j < k_; ++j)
-      here[j] = double(log_q_[j]) + edges.column_peak[j] + double(emission[j]);
-    if (!any_doubtful(q, k_)) return;
+      here[j] = double(log_q_[j]) + edges.column_peak[j] + bounded(emission[j]);
+    if (!any_underflow(q, k_)) return;
     const double* before = f_.log_alpha + c_.at(n, t - 1);
     const Possible possible(before, k_);
     for (int64_t j = 0; j < k_; ++j)
       if (!(q[j] >= trust<T>())) {
         const bool reached = possible.any_of(edges.allowed_into(j));
-        here[j] = reached ? edges.log_sum_into(before, j) + double(emission[j]) : kMinusInf;
+        here[j] = reached ? edges.log_sum_into(before, j) + bounded(emission[j]) : kMinusInf;
       }
   }
 
@@ -92,17 +93,6 @@ template <class T> class Filter {
   EdgeCache<T> edges_;
   int64_t k_, kp_;
   std::vector<T> p_, q_, log_q_;
-};
-
-// Mirrors `_FilterGrad` in native.py.
-struct FilterGrad {
-  const void* upstream;    // [N, T, K], gradient of log_alpha, or none
-  const void* grad_log_z;  // [N], or none
-  void* grad_emissions;    // [N, T, K], zeroed
-  void* after;             // [N, T, K], zeroed: d log_alpha_{t+1} / q_{t+1}. Its product with the
-                           // weights gives shared transitions, but for doubtful columns
-  void* grad_transitions;  // zeroed. In the form of the transitions; if they are shared, one
-                           // matrix a thread, for doubtful columns alone
 };
 
 template <class T> class FilterAdjoint {
@@ -136,8 +126,8 @@ template <class T> class FilterAdjoint {
   }
 
  private:
-  const T* arrival(int64_t n, int64_t t) const {
-    return static_cast<const T*>(f_.arrival) + c_.at(n, t);
+  const T* incoming(int64_t n, int64_t t) const {
+    return static_cast<const T*>(f_.incoming) + c_.at(n, t);
   }
   const T* weights(int64_t n, int64_t t) const {
     return static_cast<const T*>(f_.weights) + c_.at(n, t);
@@ -148,7 +138,8 @@ template <class T> class FilterAdjoint {
     T *g = &grad_[row * kp_], *s = &scaled_[row * kp_];
     if (a_.grad_log_z && t == c_.lengths[n] - 1) {
       const T* p = weights(n, t);
-      const T scale = T(static_cast<const T*>(a_.grad_log_z)[n] / sum_of(p, k_));
+      const double total = sum_of(p, k_);  // 0 where no path is allowed
+      const T scale = total > 0 ? T(static_cast<const T*>(a_.grad_log_z)[n] / total) : T(0);
       for (int64_t j = 0; j < k_; ++j) g[j] = p[j] * scale;
     }
     if (a_.upstream) {
@@ -157,25 +148,26 @@ template <class T> class FilterAdjoint {
     }
     std::copy_n(g, k_, static_cast<T*>(a_.grad_emissions) + c_.at(n, t));
     if (t == 0) return;
-    const T* q = arrival(n, t);
+    const T* q = incoming(n, t);
     for (int64_t j = 0; j < k_; ++j) s[j] = q[j] >= trust<T>() ? g[j] / q[j] : T(0);
   }
 
   void step_back(const Edges<T>& edges, int64_t n, int64_t t, int64_t row) {
     T *g = &grad_[row * kp_], *s = &scaled_[row * kp_];
-    const T *y = &pulled_[row * kp_], *q = arrival(n, t), *p = weights(n, t - 1);
+    const T *y = &pulled_[row * kp_], *q = incoming(n, t), *p = weights(n, t - 1);
     const double* before = f_.log_alpha + c_.at(n, t - 1);
     std::copy_n(g, k_, grad_after_.data());
     for (int64_t i = 0; i < k_; ++i) g[i] = p[i] * y[i];
     T* grad_edges = add_trusted_edges(edges, n, t, s);
-    if (!any_doubtful(q, k_)) return;
+    if (!any_underflow(q, k_)) return;
     for (int64_t j = 0; j < k_; ++j)
       if (!(q[j] >= trust<T>()) && grad_after_[j] != 0)
-        leave_carefully(edges, before, j, grad_after_[j], g, grad_edges);
+        leave_in_log_space(edges, before, j, grad_after_[j], g, grad_edges);
   }
 
   T* add_trusted_edges(const Edges<T>& edges, int64_t n, int64_t t, const T* s) {
     T* grad_edges = static_cast<T*>(a_.grad_transitions);
+    if (!grad_edges) return nullptr;
     if (c_.shared()) {
       std::copy_n(s, k_, static_cast<T*>(a_.after) + c_.at(n, t - 1));
       return grad_edges + thread_ * k_ * k_;
@@ -189,13 +181,13 @@ template <class T> class FilterAdjoint {
   }
 
   // Log space: hands g to the states before j, and to the edges that lead there.
-  void leave_carefully(const Edges<T>& edges, const double* before, int64_t j, T g, T* grad_before,
-                       T* grad_edges) {
+  void leave_in_log_space(const Edges<T>& edges, const double* before, int64_t j, T g,
+                          T* grad_before, T* grad_edges) {
     if (!edges.given_after(before, j, w_.data())) return;
     for (int64_t i = 0; i < k_; ++i) {
       const T share = T(w_[i] * g);
       grad_before[i] += share;
-      grad_edges[i * k_ + j] += share;
+      if (grad_edges) grad_edges[i * k_ + j] += share;
     }
   }
 
@@ -211,14 +203,15 @@ template <class T> class FilterAdjoint {
 }  // namespace
 
 template <class T> void filter(const Chain& c, const Filtered& f) {
-  for_blocks<T>(c, nullptr, Sweep::forward,
+  for_blocks<T>(c, nullptr, Carried::nothing, Sweep::forward,
                 [&](EdgeCache<T> edges, int64_t) { return Filter<T>(c, f, std::move(edges)); });
 }
 
 template <class T> void filter_adjoint(const Chain& c, const Filtered& f, const FilterGrad& a) {
-  for_blocks<T>(c, nullptr, Sweep::backward, [&](EdgeCache<T> edges, int64_t thread) {
-    return FilterAdjoint<T>(c, f, a, std::move(edges), thread);
-  });
+  for_blocks<T>(c, nullptr, Carried::nothing, Sweep::backward,
+                [&](EdgeCache<T> edges, int64_t thread) {
+                  return FilterAdjoint<T>(c, f, a, std::move(edges), thread);
+                });
 }
 
 STRUCTDIST_EXPORT_KERNEL(filter, (const Chain& c, const Filtered& f), (c, f))

@@ -9,17 +9,6 @@
 namespace structdist {
 namespace {
 
-// Mirrors `_Draws` in native.py.
-struct Draws {
-  int64_t num_samples;
-  const void* noise;  // [S, N, T] uniform double; or [S, N, T, K] Gumbel in the chain's dtype, or
-                      // none: then the softmax is of the prefixes themselves (relaxed Viterbi)
-  const double* prefix;  // [N, T, K]: log_alpha, or the best scores; for relaxed draws
-  double temperature;    // of the relaxation
-  void* soft;            // [S, N, T, K], zeroed; or none
-  int64_t* path;         // [S, N, T], zeroed
-};
-
 // The first index at which the running sum of weights [K] exceeds uniform * total; never one of
 // weight 0. Sums of 16 weights each are made first, to skip ahead by.
 template <class T> int64_t invert_cdf(const T* weights, int64_t k, double uniform, T* sums) {
@@ -80,8 +69,8 @@ template <class T> class SamplePaths {
   }
 
   void weigh_moves_into(int64_t j, int64_t n, int64_t t) {
-    const T arrival = static_cast<const T*>(f_.arrival)[c_.at(n, t + 1) + j];
-    if (c_.shared() && arrival >= trust<T>()) {
+    const T incoming = static_cast<const T*>(f_.incoming)[c_.at(n, t + 1) + j];
+    if (c_.shared() && incoming >= trust<T>()) {
       const Edges<T>& edges = edges_.at(n, t);
       const T *column = &edges.weight_t[j * edges.kp], *weights = weights_at(n, t);
       for (int64_t i = 0; i < k_; ++i) product_[i] = weights[i] * column[i];
@@ -90,8 +79,9 @@ template <class T> class SamplePaths {
     const T* scores = static_cast<const T*>(c_.transitions) + c_.edge(n, t);
     const double* log_alpha = f_.log_alpha + c_.at(n, t);
     double peak = kMinusInf;
-    for (int64_t i = 0; i < k_; ++i) logits_[i] = log_alpha[i] + double(scores[i * k_ + j]);
+    for (int64_t i = 0; i < k_; ++i) logits_[i] = log_alpha[i] + bounded(scores[i * k_ + j]);
     for (int64_t i = 0; i < k_; ++i) peak = std::max(peak, logits_[i]);
+    if (peak == kMinusInf) peak = 0;  // no path: all weights 0
     for (int64_t i = 0; i < k_; ++i) product_[i] = fast_exp<T>(T(logits_[i] - peak));
   }
 
@@ -125,16 +115,17 @@ template <class T> class RelaxedBacktrack {
     }
     if (t + 1 < c_.lengths[n]) {
       const T* into = static_cast<const T*>(c_.transitions) + c_.edge(n, t) + d_.path[at + 1];
-      for (int64_t i = 0; i < k_; ++i) logits_[i] += double(into[i * k_]);
+      for (int64_t i = 0; i < k_; ++i) logits_[i] += bounded(into[i * k_]);
     }
     const int64_t chosen = std::max_element(logits_.begin(), logits_.end()) - logits_.begin();
     d_.path[at] = chosen;
-    relax(logits_[chosen], static_cast<T*>(d_.soft) + at * k_);
+    if (logits_[chosen] > kMinusInf)  // else there is no path, and nothing to relax
+      relax(logits_[chosen], d_.temperature_of(s, n), static_cast<T*>(d_.soft) + at * k_);
   }
 
-  void relax(double peak, T* soft) const {
+  void relax(double peak, double temperature, T* soft) const {
     T total = 0;
-    for (int64_t i = 0; i < k_; ++i) soft[i] = fast_exp<T>(T((logits_[i] - peak) / d_.temperature));
+    for (int64_t i = 0; i < k_; ++i) soft[i] = fast_exp<T>(T((logits_[i] - peak) / temperature));
     for (int64_t i = 0; i < k_; ++i) total += soft[i];
     for (int64_t i = 0; i < k_; ++i) soft[i] /= total;
   }
@@ -143,14 +134,6 @@ template <class T> class RelaxedBacktrack {
   const Draws& d_;
   int64_t k_;
   std::vector<double> logits_;
-};
-
-// Mirrors `_SoftGrad` in native.py: through each softmax to its logits.
-struct SoftGrad {
-  const void* grad;        // [S, N, T, K], of soft
-  void* grad_prefix;       // [N, T, K], zeroed: the logits', summed over samples
-  void* grad_transitions;  // zeroed; form of the transitions, but each matrix transposed; if they
-                           // are shared, one matrix a thread
 };
 
 template <class T> class RelaxedBacktrackAdjoint {
@@ -172,10 +155,10 @@ template <class T> class RelaxedBacktrackAdjoint {
     const T* grad = static_cast<const T*>(a_.grad) + at * k_;
     T mean = 0;
     for (int64_t i = 0; i < k_; ++i) mean += soft[i] * grad[i];
-    const T sharpness = T(1 / d_.temperature);
+    const T sharpness = T(1 / d_.temperature_of(s, n));
     for (int64_t i = 0; i < k_; ++i) logit_grad_[i] = soft[i] * (grad[i] - mean) * sharpness;
     add_to(static_cast<T*>(a_.grad_prefix) + c_.at(n, t));
-    if (t + 1 == c_.lengths[n]) return;
+    if (t + 1 == c_.lengths[n] || !a_.grad_transitions) return;
     const int64_t matrix = c_.shared() ? thread_ * k_ * k_ : c_.edge(n, t);
     add_to(static_cast<T*>(a_.grad_transitions) + matrix + d_.path[at + 1] * k_);
   }
@@ -194,7 +177,7 @@ template <class T> class RelaxedBacktrackAdjoint {
 }  // namespace
 
 template <class T> void sample_paths(const Chain& c, const Filtered& f, const Draws& d) {
-  for_blocks<T>(c, nullptr, Sweep::backward, [&](EdgeCache<T> edges, int64_t) {
+  for_blocks<T>(c, nullptr, Carried::nothing, Sweep::backward, [&](EdgeCache<T> edges, int64_t) {
     return SamplePaths<T>(c, f, d, std::move(edges));
   });
 }

@@ -5,14 +5,6 @@
 namespace structdist {
 namespace {
 
-// Mirrors `_Best` in native.py.
-struct Best {
-  int64_t* path;       // [N, T], zeroed
-  double* score;       // [N]
-  double* prefix;      // [N, T, K]: the best score of paths that end in each state
-  int32_t* came_from;  // [N, T, K]: the best state before each, from the second step on; or none
-};
-
 template <class T> class Viterbi {
  public:
   Viterbi(const Chain& c, const Best& out) : c_(c), out_(out), k_(c.num_states) {}
@@ -25,7 +17,9 @@ template <class T> class Viterbi {
 
  private:
   void run_chain(int64_t n) const {
-    std::copy_n(static_cast<const T*>(c_.emissions) + c_.at(n, 0), k_, out_.prefix + c_.at(n, 0));
+    const T* emission = static_cast<const T*>(c_.emissions) + c_.at(n, 0);
+    double* first = out_.prefix + c_.at(n, 0);
+    for (int64_t j = 0; j < k_; ++j) first[j] = bounded(emission[j]);
     for (int64_t t = 1; t < c_.lengths[n]; ++t) {
       arrive(n, t);
       if (out_.came_from)
@@ -50,15 +44,15 @@ template <class T> class Viterbi {
       const T *r0 = scores + i * k_, *r1 = r0 + k_, *r2 = r1 + k_, *r3 = r2 + k_;
       const double s0 = before[i], s1 = before[i + 1], s2 = before[i + 2], s3 = before[i + 3];
       for (int64_t j = 0; j < k_; ++j) {
-        const double a = larger(s0 + double(r0[j]), s1 + double(r1[j]));
-        const double b = larger(s2 + double(r2[j]), s3 + double(r3[j]));
+        const double a = larger(s0 + bounded(r0[j]), s1 + bounded(r1[j]));
+        const double b = larger(s2 + bounded(r2[j]), s3 + bounded(r3[j]));
         here[j] = larger(here[j], larger(a, b));
       }
     }
     for (; i < k_; ++i)
       for (int64_t j = 0; j < k_; ++j)
-        here[j] = larger(here[j], before[i] + double(scores[i * k_ + j]));
-    for (int64_t j = 0; j < k_; ++j) here[j] += double(emission[j]);
+        here[j] = larger(here[j], before[i] + bounded(scores[i * k_ + j]));
+    for (int64_t j = 0; j < k_; ++j) here[j] += bounded(emission[j]);
   }
 
   static double larger(double a, double b) { return a > b ? a : b; }
@@ -70,7 +64,7 @@ template <class T> class Viterbi {
     int64_t best = 0;
     double highest = kMinusInf;
     for (int64_t i = 0; i < k_; ++i) {
-      const double candidate = before[i] + double(scores[i * k_ + j]);
+      const double candidate = before[i] + bounded(scores[i * k_ + j]);
       if (candidate > highest) highest = candidate, best = i;
     }
     return int32_t(best);
@@ -88,13 +82,6 @@ template <class T> class Viterbi {
   const Chain& c_;
   const Best& out_;
   int64_t k_;
-};
-
-// Mirrors `_PrefixGrad` in native.py.
-struct PrefixGrad {
-  const int32_t* came_from;  // [N, T, K], as above
-  void* grad;                // [N, T, K], in: of the prefixes; out: of the emissions
-  void* grad_transitions;    // zeroed; form of the transitions; one matrix a thread if shared
 };
 
 template <class T> class PrefixAdjoint {
@@ -115,11 +102,10 @@ template <class T> class PrefixAdjoint {
     T* before = grad + c_.at(n, t - 1);
     const int32_t* from = a_.came_from + c_.at(n, t);
     const int64_t matrix = c_.shared() ? thread_ * k_ * k_ : c_.edge(n, t - 1);
+    for (int64_t j = 0; j < k_; ++j) before[from[j]] += here[j];
+    if (!a_.grad_transitions) return;
     T* edges = static_cast<T*>(a_.grad_transitions) + matrix;
-    for (int64_t j = 0; j < k_; ++j) {
-      before[from[j]] += here[j];
-      edges[from[j] * k_ + j] += here[j];
-    }
+    for (int64_t j = 0; j < k_; ++j) edges[from[j] * k_ + j] += here[j];
   }
 
   const Chain& c_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "arguments.h"
 #include "product.h"
 #include "scalar_math.h"
 
@@ -23,34 +24,20 @@ inline int64_t thread_index() {
 
 constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
 
-// Mirrors `_Chain` in native.py. Entry [i, j] of a transition matrix scores moving from i to j;
-// the strides are 0 where all chains, or all steps, share one matrix.
-struct Chain {
-  int64_t num_chains, num_steps, num_states;
-  const void* emissions;    // [N, T, K]
-  const void* transitions;  // [K, K], [N, K, K] or [N, T-1, K, K]
-  const int64_t* lengths;   // [N]
-  int64_t chain_stride, step_stride;
-  int64_t num_threads;
+// A score as it enters sums: finite ones are kept within +-1e300, so that no number of them on a
+// path overflows (finfo.min of double is what some write for a mask). -inf and NaN stay.
+template <class T> inline double bounded(T score) {
+  const double x = double(score);
+  if (sizeof(T) == 4) return x;
+  const double high = x > 1e300 ? 1e300 : x;
+  return high < -1e300 && high != kMinusInf ? -1e300 : high;
+}
 
-  bool shared() const { return chain_stride == 0 && step_stride == 0; }
-  // Chains that share their matrix go through it together.
-  int64_t rows() const { return shared() ? 4 : 1; }
-  int64_t blocks() const { return (num_chains + rows() - 1) / rows(); }
-  // Where [n, t] begins in a tensor [N, T, K].
-  int64_t at(int64_t n, int64_t t) const { return (n * num_steps + t) * num_states; }
-  // Where the edges from step t to t+1 begin, in a tensor of the transitions' form.
-  int64_t edge(int64_t n, int64_t t) const { return n * chain_stride + t * step_stride; }
-};
-
-// Mirrors `_Filtered` in native.py: what the forward pass found.
-struct Filtered {
-  double* log_alpha;  // [N, T, K], the largest of each step 0
-  double* log_norm;   // [N, T], what was taken off at each step
-  void* weights;      // [N, T, K], in the dtype of the emissions: exp(log_alpha), 0 in the padding
-  void* arrival;      // [N, T, K], in the dtype of the emissions: see filter.cpp
-  double* log_z;      // [N]
-};
+// A mean as it enters products: rounded to T, and finite (what it weighs may still be 0).
+template <class T> inline T narrowed(double x) {
+  constexpr double most = double(std::numeric_limits<T>::max()) / 4;
+  return T(x > most ? most : x < -most ? -most : x);
+}
 
 // A sum of products P_i E_ij is trusted from here on: what underflowed in it is less than
 // K * min / trust of it, far below one rounding error (min = 1.6e-38 and 1e-304, where fast_exp
@@ -59,7 +46,7 @@ template <class T> constexpr T trust() {
   return sizeof(T) == 4 ? T(1e-20) : T(1e-150);
 }
 
-template <class T> inline bool any_doubtful(const T* q, int64_t k) {
+template <class T> inline bool any_underflow(const T* q, int64_t k) {
   int found = 0;
   for (int64_t j = 0; j < k; ++j) found |= !(q[j] >= trust<T>());
   return found;
@@ -91,6 +78,7 @@ enum class Sweep { forward, backward };
 // Optionally also both times elementwise with a matrix of values.
 template <class T> struct Edges {
   int64_t k = 0, kp = 0;
+  Carried carried = Carried::nothing;
   const T* scores = nullptr;                  // [K, K], as given
   const T* values = nullptr;                  // [K, K], or none
   std::vector<T> weight, weighted_value;      // [K, Kp]
@@ -101,8 +89,10 @@ template <class T> struct Edges {
   std::vector<uint64_t> allowed;  // [K, words]: which states may lead to j, as bits; for sweeps
                                   // forward
 
-  void pack(const T* given_scores, const T* given_values, int64_t num_states, Sweep sweep) {
+  void pack(const T* given_scores, const T* given_values, Carried what, int64_t num_states,
+            Sweep sweep) {
     k = num_states, kp = padded<T>(k), scores = given_scores, values = given_values;
+    carried = what;
     find_peaks();
     weight.resize(k * kp);
     for (int64_t i = 0; i < k; ++i) {
@@ -110,12 +100,12 @@ template <class T> struct Edges {
       for (int64_t j = 0; j < k; ++j) row[j] = fast_exp<T>(scores[i * k + j] - T(column_peak[j]));
       std::fill_n(row + k, kp - k, T(0));
     }
-    if (values) weigh_values();
+    if (carried != Carried::nothing) weigh_values();
     if (sweep == Sweep::forward) {
       mark_allowed();
     } else {
       transpose(weight, weight_t);
-      if (values) transpose(weighted_value, weighted_value_t);
+      if (carried != Carried::nothing) transpose(weighted_value, weighted_value_t);
     }
   }
 
@@ -128,14 +118,17 @@ template <class T> struct Edges {
     value_shift.assign(k, 0);
     for (int64_t j = 0; j < k; ++j) {
       const T peak = scores[at[j] * k + j];
-      if (peak > -std::numeric_limits<T>::infinity()) column_peak[j] = peak;
+      if (peak > -std::numeric_limits<T>::infinity()) column_peak[j] = bounded(peak);
       if (values) value_shift[j] = values[at[j] * k + j];
     }
   }
 
   // In use only where the weight is not 0, hence where the value counts.
   T shifted_value(int64_t i, int64_t j) const {
-    return weight[i * kp + j] > 0 ? T(values[i * k + j] - value_shift[j]) : T(0);
+    if (!(weight[i * kp + j] > 0)) return T(0);
+    const double score = double(scores[i * k + j]);
+    return carried == Carried::surprisal ? T(column_peak[j] - score)
+                                         : narrowed<T>(double(values[i * k + j]) - value_shift[j]);
   }
 
   void weigh_values() {
@@ -164,34 +157,47 @@ template <class T> struct Edges {
   // The log of the sum over i of exp(log_alpha_i + score_ij), the careful way. -inf where no
   // possible state leads to j.
   double log_sum_into(const double* log_alpha, int64_t j) const {
-    double peak = kMinusInf, sum = 0;
-    for (int64_t i = 0; i < k; ++i) peak = std::max(peak, log_alpha[i] + scores[i * k + j]);
+    const double peak = peak_into(log_alpha, j);
     if (peak == kMinusInf) return kMinusInf;
-    for (int64_t i = 0; i < k; ++i) sum += std::exp(log_alpha[i] + scores[i * k + j] - peak);
+    double sum = 0;
+    for (int64_t i = 0; i < k; ++i) sum += std::exp(log_alpha[i] + score(i, j) - peak);
     return peak + std::log(sum);
   }
 
-  // The probability of each state before, given j after it. False if j is unreachable.
+  // The probability of each state before, given j after it. False if j is unreachable. Divided by
+  // their sum rather than by exp(log_sum), whose digits large scores have eaten.
   bool given_after(const double* log_alpha, int64_t j, double* w) const {
-    const double log_sum = log_sum_into(log_alpha, j);
-    if (log_sum == kMinusInf) return false;
-    for (int64_t i = 0; i < k; ++i) w[i] = std::exp(log_alpha[i] + scores[i * k + j] - log_sum);
+    const double peak = peak_into(log_alpha, j);
+    if (peak == kMinusInf) return false;
+    double sum = 0;
+    for (int64_t i = 0; i < k; ++i) sum += w[i] = std::exp(log_alpha[i] + score(i, j) - peak);
+    for (int64_t i = 0; i < k; ++i) w[i] /= sum;
     return true;
+  }
+
+  double score(int64_t i, int64_t j) const { return bounded(scores[i * k + j]); }
+
+  double peak_into(const double* log_alpha, int64_t j) const {
+    double peak = kMinusInf;
+    for (int64_t i = 0; i < k; ++i) peak = std::max(peak, log_alpha[i] + score(i, j));
+    return peak;
   }
 };
 
 // The edges of one step: packed once where all chains share them, else as each is asked for.
 template <class T> class EdgeCache {
  public:
-  EdgeCache(const Chain& chain, const T* values, Sweep sweep, const Edges<T>* shared)
-      : chain_(chain), values_(values), sweep_(sweep), shared_(shared) {}
+  EdgeCache(const Chain& chain, const T* values, Carried carried, Sweep sweep,
+            const Edges<T>* shared)
+      : chain_(chain), values_(values), carried_(carried), sweep_(sweep), shared_(shared) {}
 
   const Edges<T>& at(int64_t n, int64_t t) {
     if (shared_) return *shared_;
     const int64_t offset = chain_.edge(n, t);
     if (offset != packed_) {
       const T* scores = static_cast<const T*>(chain_.transitions) + offset;
-      own_.pack(scores, values_ ? values_ + offset : nullptr, chain_.num_states, sweep_);
+      const T* values = values_ ? values_ + offset : nullptr;
+      own_.pack(scores, values, carried_, chain_.num_states, sweep_);
       packed_ = offset;
     }
     return own_;
@@ -200,6 +206,7 @@ template <class T> class EdgeCache {
  private:
   const Chain& chain_;
   const T* values_;
+  Carried carried_;
   Sweep sweep_;
   const Edges<T>* shared_;
   Edges<T> own_;
@@ -242,13 +249,15 @@ template <class MakeSweep> void for_blocks(const Chain& c, MakeSweep make_sweep)
 
 // The same for a sweep that needs edges: make_sweep(edges, thread).
 template <class T, class MakeSweep>
-void for_blocks(const Chain& c, const void* values, Sweep direction, MakeSweep make_sweep) {
+void for_blocks(const Chain& c, const void* values, Carried carried, Sweep direction,
+                MakeSweep make_sweep) {
   const T* edge_values = static_cast<const T*>(values);
   Edges<T> shared;
   if (c.shared())
-    shared.pack(static_cast<const T*>(c.transitions), edge_values, c.num_states, direction);
+    shared.pack(static_cast<const T*>(c.transitions), edge_values, carried, c.num_states,
+                direction);
   for_blocks(c, [&](int64_t thread) {
-    EdgeCache<T> edges(c, edge_values, direction, c.shared() ? &shared : nullptr);
+    EdgeCache<T> edges(c, edge_values, carried, direction, c.shared() ? &shared : nullptr);
     return make_sweep(std::move(edges), thread);
   });
 }

@@ -1,0 +1,69 @@
+"""Checks of arguments, whose errors name the argument and say what was wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+def require_tensor(name: str, x: object) -> None:
+    if not isinstance(x, Tensor):
+        raise ValueError(f"{name} must be a tensor, got {type(x).__name__}")
+
+
+def require_real(name: str, x: Tensor, like: Tensor) -> None:
+    """Raise unless `x` is a floating-point tensor on the device of another."""
+    require_tensor(name, x)
+    if not x.is_floating_point():
+        raise ValueError(f"{name} must be floating point, got {x.dtype}")
+    if x.device != like.device:
+        raise ValueError(f"{name} is on {x.device}, but emissions are on {like.device}")
+
+
+def require_not_complex(name: str, x: Tensor) -> None:
+    require_tensor(name, x)
+    if x.is_complex():
+        raise ValueError(f"{name} must be real, got {x.dtype}")
+
+
+def require_bool(name: str, x: Tensor) -> None:
+    require_tensor(name, x)
+    if x.dtype != torch.bool:
+        raise ValueError(f"{name} must be bool, got {x.dtype}")
+
+
+def require_integers(name: str, x: Tensor) -> None:
+    require_tensor(name, x)
+    if x.is_floating_point() or x.is_complex() or x.dtype == torch.bool:
+        raise ValueError(f"{name} must be integers, got {x.dtype}")
+
+
+def require_number(name: str, x: float | Tensor) -> float:
+    try:
+        return float(x)
+    except (TypeError, ValueError, RuntimeError):
+        raise ValueError(f"{name} must be a number, got {x!r}") from None
+
+
+def require_sample_shape(sample_shape: Sequence[int]) -> torch.Size:
+    try:
+        shape = torch.Size(sample_shape)
+    except TypeError:
+        raise ValueError(f"sample_shape must be a tuple of sizes, got {sample_shape!r}") from None
+    if any(size < 0 for size in shape):
+        raise ValueError(f"sample_shape must not hold negative sizes, got {tuple(shape)}")
+    return shape
+
+
+def require_log_probabilities(name: str, x: Tensor) -> None:
+    """Raise unless the last dimension holds the logs of probabilities that sum to one."""
+    total = x.detach().double().logsumexp(-1)
+    slack = 1e-3 if x.dtype in (torch.float32, torch.float64) else 1e-1
+    if not (total.abs() <= slack).all():
+        worst = total.flatten()[total.abs().nan_to_num(torch.inf).argmax()].item()
+        raise ValueError(
+            f"{name} must hold log probabilities, whose exp sums to 1 over the last dimension "
+            f"(take log_softmax), got a log sum of {worst:.3g}"
+        )

@@ -1,0 +1,58 @@
+"""Lengths of chains: as integers, or from masks."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from structdist import ops
+from structdist.checks import require_tensor
+
+ADVICE = "those who have a mask take structdist.lengths_from_mask(mask)"
+
+
+def lengths_from_mask(mask: Tensor) -> Tensor:
+    """`[*B]`: how many steps of a mask `[*B, T]`, bool or of zeros and ones, are in use.
+
+    They must come first: a mask with holes, or with padding on the left, is an error.
+    """
+    require_tensor("mask", mask)
+    if mask.dim() < 1:
+        raise ValueError(f"mask must be [*B, T], got {tuple(mask.shape)}")
+    if mask.dtype != torch.bool:
+        if not ((mask == 0) | (mask == 1)).all():
+            raise ValueError("mask must hold zeros and ones")
+        mask = mask == 1
+    if (mask[..., 1:] & ~mask[..., :-1]).any():
+        holes = (mask[..., 1:] & ~mask[..., :-1]).any(-1)
+        index = tuple(holes.nonzero()[0].tolist())
+        raise ValueError(
+            f"mask must be ones and then zeros, but at batch index {index} it begins again"
+        )
+    return mask.sum(-1)
+
+
+def integer_lengths(lengths: Tensor | None, emissions: Tensor) -> Tensor:
+    """Lengths in a tensor of their own, T where none are given."""
+    if lengths is None:
+        size = emissions.shape[:-2]
+        return torch.full(size, emissions.shape[-2], device=emissions.device)
+    try:
+        lengths = torch.as_tensor(lengths, device=emissions.device)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"lengths must be integers, got {lengths!r}: {error}") from None
+    if lengths.dtype == torch.bool or lengths.is_floating_point() or lengths.is_complex():
+        raise ValueError(f"lengths must be integers, got {lengths.dtype} ({ADVICE})")
+    _require_no_mask(lengths, emissions)
+    return lengths.long().clone()  # not to change when the caller's change
+
+
+def _require_no_mask(lengths: Tensor, emissions: Tensor) -> None:
+    """Raise on zeros and ones in the shape [*B, T] of a mask, which might broadcast."""
+    if lengths.shape != emissions.shape[:-1] or lengths.is_meta or ops.transforming():
+        return
+    if lengths.numel() > 0 and ((lengths == 0) | (lengths == 1)).all():
+        raise ValueError(
+            f"lengths of shape {tuple(lengths.shape)} look like a mask over the steps of "
+            f"emissions {tuple(emissions.shape)}, expected {tuple(emissions.shape[:-2])}: {ADVICE}"
+        )

@@ -1,0 +1,23 @@
+"""Numbers that stay finite where they were: sums and roundings that do not overflow."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+LARGEST_SCORE = 1e300  # no number of such scores on a path overflows in float64
+
+
+def _within(x: Tensor, limit: float) -> Tensor:
+    """`x`, clamped to +-limit; what is infinite or NaN stays."""
+    return torch.where(x.isinf(), x, x.clamp(-limit, limit))
+
+
+def bounded_scores(scores: Tensor) -> Tensor:
+    """Scores whose sums, which are float64, stay finite; -inf stays, and forbids."""
+    return _within(scores, LARGEST_SCORE) if scores.dtype == torch.float64 else scores
+
+
+def rounded(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """`x` in a dtype, finite where it was."""
+    return x if x.dtype == dtype else _within(x, torch.finfo(dtype).max).to(dtype)

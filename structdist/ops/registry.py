@@ -1,0 +1,119 @@
+"""Which backend does the work: one is picked for each problem, and can be forced.
+
+with structdist.ops.use_backend("rescaled"): ...      # or STRUCTDIST_BACKEND=rescaled
+structdist.ops.backends()                             # what is in use here, and why
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+
+from structdist.ops.backend import AnyBackend, Reference
+from structdist.ops.problem import Problem
+
+REFERENCE = "reference"
+
+
+@dataclass(frozen=True)
+class Structure:
+    """One kind of problem: its textbook, and its backends in order of preference."""
+
+    name: str
+    reference: Reference[Any]
+    backends: tuple[AnyBackend, ...]
+
+
+class BackendStatus(NamedTuple):
+    structure: str
+    backend: str
+    in_use: bool
+    reason: str
+
+
+_structures: dict[type, Structure] = {}
+_forced: ContextVar[str | None] = ContextVar("structdist_backend", default=None)
+
+
+def register(problem: type, name: str, reference: Reference[Any], *backends: AnyBackend) -> None:
+    """Make a kind of problem known; the first backend that supports one serves it."""
+    _structures[problem] = Structure(name, reference, backends)
+
+
+def reference_for(problem: Problem) -> Reference[Any]:
+    return _structures[type(problem)].reference
+
+
+def backend_for(problem: Problem) -> AnyBackend | None:
+    """The backend that serves a problem; None stands for the reference."""
+    name = forced_backend()
+    if name == REFERENCE:
+        return None
+    for backend in _structures[type(problem)].backends:
+        if name is None and backend.unsupported(problem) is None:
+            return backend
+        if name == backend.NAME:
+            _require_supported(backend, problem)
+            return backend
+    if name is not None:
+        _require_known(name)
+    return None  # a structure without this backend, or without any that fits
+
+
+def _require_supported(backend: AnyBackend, problem: Problem) -> None:
+    reason = backend.unsupported(problem)
+    if reason is not None:
+        raise RuntimeError(f"the backend {backend.NAME!r} was asked for, but {reason}")
+
+
+def forced_backend() -> str | None:
+    """The name of the backend that is asked for, if one is."""
+    return _forced.get() or os.environ.get("STRUCTDIST_BACKEND") or None
+
+
+@contextmanager
+def use_backend(name: str) -> Iterator[None]:
+    """Within the block this backend does all the work, or says why it cannot.
+
+    "reference" is the textbook, in float64: slow, and differentiable to any order.
+    """
+    _require_known(name)
+    token = _forced.set(name)
+    try:
+        yield
+    finally:
+        _forced.reset(token)
+
+
+def _require_known(name: str) -> None:
+    fast = [backend.NAME for s in _structures.values() for backend in s.backends]
+    known = list(dict.fromkeys([*fast, REFERENCE]))
+    if name not in known:
+        raise ValueError(f"the backend must be one of {', '.join(known)}, got {name!r}")
+
+
+def backends(
+    device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
+) -> list[BackendStatus]:
+    """Every backend of every structure, for tensors of a device and dtype: in use or not, and why.
+
+    Large problems may be beyond a backend that serves small ones; this asks for a small one.
+    """
+    found = []
+    for problem_type, structure in _structures.items():
+        problem = problem_type.example(torch.device(device), dtype)  # type: ignore[attr-defined]
+        chosen = backend_for(problem)
+        names = {REFERENCE: "it is always there, in float64, and comes last"}
+        for backend in reversed(structure.backends):
+            reason = backend.unsupported(problem)
+            names = {backend.NAME: reason or "it could serve, after those before it", **names}
+        in_use = REFERENCE if chosen is None else chosen.NAME
+        names[in_use] = "it was asked for" if forced_backend() else "the first that can serve"
+        found += [BackendStatus(structure.name, n, n == in_use, why) for n, why in names.items()]
+    return found
