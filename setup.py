@@ -27,7 +27,7 @@ EXTRAS["dev"] = [*BENCHMARKS, *MODELS, *METRICS, *TOOLS]
 
 # Plain C++ behind C names, loaded with ctypes: it needs no torch to build and fits every version.
 # Where it does not compile, the install goes on without it, and torch does the work.
-ON_LINUX, ON_X86 = sys.platform == "linux", platform.machine() in ("x86_64", "AMD64")
+ON_X86 = platform.machine() in ("x86_64", "AMD64")
 NATIVE = Extension(
     "structdist.ops.native._kernels",
     sources=sorted(str(f.relative_to(ROOT)) for f in ROOT.glob("structdist/ops/native/csrc/*.cpp")),
@@ -35,9 +35,9 @@ NATIVE = Extension(
     extra_compile_args=[
         *["-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden"],
         *(["-march=x86-64-v3"] if ON_X86 else []),
-        *(["-fopenmp"] if ON_LINUX else []),
+        "-pthread",
     ],
-    extra_link_args=["-fopenmp"] if ON_LINUX else [],
+    extra_link_args=["-pthread"],
     optional=True,
 )
 

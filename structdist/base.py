@@ -58,8 +58,15 @@ class Parameters(Protocol):
         """[*B]: integers."""
 
     @property
-    def like(self) -> Tensor:
-        """A tensor with the dtype and device of all answers."""
+    def dtype(self) -> torch.dtype:
+        """The dtype of all answers."""
+
+    @property
+    def device(self) -> torch.device: ...
+
+    @property
+    def is_meta(self) -> bool:
+        """Are there no numbers to look at?"""
 
     def expand(self: ParametersType, batch_shape: torch.Size) -> ParametersType:
         """The same over a larger batch."""
@@ -113,8 +120,9 @@ class StructuredDistribution(Distribution):
 
     def _adopt(self, parameters: Parameters, validate_args: bool | None) -> None:
         self._parameters, self._known = parameters, None
-        shapes = parameters.batch_shape, parameters.event_shape
-        Distribution.__init__(self, *shapes, validate_args=validate_args)
+        self._batch_shape, self._event_shape = parameters.batch_shape, parameters.event_shape
+        if validate_args is not None:
+            self._validate_args = validate_args  # else torch's default stands on the class
 
     # What a structure says of itself ---------------------------------------------------------
 
@@ -128,8 +136,12 @@ class StructuredDistribution(Distribution):
         """Where relaxed draws lie."""
 
     @abstractmethod
+    def _events(self, paths: Tensor) -> Tensor:
+        """Events [*S, *B, *event_shape] from integer paths [*S, *B, T], which are right."""
+
     def event_of(self, paths: Tensor) -> Tensor:
         """Events `[*S, *B, *event_shape]` from integer paths `[*S, *B, T]`."""
+        return self._events(paths)
 
     # Making the like of an instance ----------------------------------------------------------
 
@@ -184,7 +196,9 @@ class StructuredDistribution(Distribution):
     @property
     def _validating(self) -> bool:
         """Are values to be looked at? (Inside a transform, or on no device, they cannot be.)"""
-        return self._validate_args and not ops.transforming() and not self.lengths.is_meta
+        if not self._validate_args:
+            return False
+        return not (self._parameters.is_meta or ops.numbers_are_hidden())
 
     def _broadcast(self, name: str, x: Tensor, event_shape: torch.Size) -> Tensor:
         """An argument over the batch, after a check of its event shape."""
@@ -205,7 +219,7 @@ class StructuredDistribution(Distribution):
 
     def _per_structure(self, x: Tensor) -> Tensor:
         """[N, ...] as [*B, ...]."""
-        return x.view(self.batch_shape + x.shape[1:])
+        return x if len(self.batch_shape) == 1 else x.view(self.batch_shape + x.shape[1:])
 
     # The forward pass ------------------------------------------------------------------------
 
@@ -217,21 +231,20 @@ class StructuredDistribution(Distribution):
         """The forward pass: run once, then shared. None where the reference is to answer."""
         if ops.transforming():
             return None
-        known, versions, backend = self._known, self._parameters.versions(), ops.forced_backend()
-        if (
-            known is None
-            or (known.versions, known.backend) != (versions, backend)
-            or (known.inference and not torch.is_inference_mode_enabled())
-        ):
-            known = None
-        if known is None:
+        compiling = torch.compiler.is_compiling()
+        inference = not compiling and torch.is_inference_mode_enabled()
+        versions = () if compiling else self._parameters.versions()
+        backend, known = ops.forced_backend(), self._known
+        fits = known is not None and (known.versions, known.backend) == (versions, backend)
+        if known is None or not fits or (known.inference and not inference):
             forward = ops.run_forward(problem)
             self._require_possible(problem, forward)
-            known = _Known(forward, versions, backend, torch.is_inference_mode_enabled())
-            self._known = known
+            self._known = known = _Known(forward, versions, backend, inference)
         return known.forward
 
     def _require_possible(self, problem: ops.Problem, forward: ops.Forward | None) -> None:
+        if forward is not None and forward.has_impossible is False:
+            return
         if self._validating:
             with torch.no_grad():
                 log_weight = ops.log_partition(problem, forward, exact=True)
@@ -288,7 +301,7 @@ class StructuredDistribution(Distribution):
     @property
     def mode(self) -> Tensor:
         """`[*B, *event_shape]`: the best event."""
-        return self.event_of(self.argmax)
+        return self._events(self.argmax)
 
     def topk(self, k: int) -> TopK:
         """The `k` best paths, best first."""
@@ -314,7 +327,7 @@ class StructuredDistribution(Distribution):
         if shape[num_samples:] != self.batch_shape:  # dimensions of size 1 broadcast as well
             return self.expand(shape[num_samples:]).log_prob(value, strict=strict)
         log_probs = self._log_prob(paths.expand(*shape, -1))
-        if strict and not ops.transforming():
+        if strict and not (self._parameters.is_meta or ops.numbers_are_hidden()):
             self._require_allowed(paths.expand(*shape, -1), log_probs)
         return log_probs
 
@@ -363,7 +376,7 @@ class StructuredDistribution(Distribution):
             problem = self._problem()
             forward = self._forward(problem)
             size = (sample_shape.numel(), self.batch_shape.numel(), self.event_shape[0])
-            uniform = uniform_noise(size, self._parameters.like.device, generator)
+            uniform = uniform_noise(size, self._parameters.device, generator)
             paths = ops.sample_paths(problem, forward, uniform)
         return paths.view(sample_shape + self.batch_shape + paths.shape[2:])
 
@@ -371,7 +384,7 @@ class StructuredDistribution(Distribution):
         self, sample_shape: Sequence[int] = (), *, generator: torch.Generator | None = None
     ) -> Tensor:
         """`[*S, *B, *event_shape]`: exact, independent draws as events."""
-        return self.event_of(self.sample_paths(sample_shape, generator=generator))
+        return self._events(self.sample_paths(sample_shape, generator=generator))
 
     def sample_with_log_prob(
         self, sample_shape: Sequence[int] = (), *, generator: torch.Generator | None = None
@@ -425,7 +438,7 @@ class StructuredDistribution(Distribution):
         shape = sample_shape + self.batch_shape
         copies = sample_shape.numel(), self.batch_shape.numel()
         temperature = require_temperature(temperature, shape, copies, self._validating)
-        noise = given_or_drawn(noise, shape + self.event_shape, self._parameters.like, generator)
+        noise = given_or_drawn(noise, shape + self.event_shape, self._parameters, generator)
         problem, noise = self._problem(), noise.reshape(*copies, *self.event_shape)
         return ops.gumbel_ffbs(problem, self._forward(problem), noise, temperature), shape
 
@@ -434,9 +447,16 @@ class StructuredDistribution(Distribution):
         soft = draw.soft.view(shape + self.event_shape)
         if not hard:
             return soft
-        return straight_through(self.event_of(draw.path.view(shape + draw.path.shape[2:])), soft)
+        events = self._events(draw.path.view(shape + draw.path.shape[2:]))
+        return straight_through(events, soft)
+
+
+Outcomes = StructuredDistribution | StraightThrough
 
 
 @register_kl(StructuredDistribution, StructuredDistribution)
-def _kl(p: StructuredDistribution, q: StructuredDistribution) -> Tensor:
-    return divergences.kl(p, q)
+@register_kl(StructuredDistribution, StraightThrough)
+@register_kl(StraightThrough, StructuredDistribution)
+@register_kl(StraightThrough, StraightThrough)
+def _kl(p: Outcomes, q: Outcomes) -> Tensor:
+    return divergences.kl(*(d.base if isinstance(d, StraightThrough) else d for d in (p, q)))

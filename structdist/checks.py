@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,13 +14,13 @@ def require_tensor(name: str, x: object) -> None:
         raise ValueError(f"{name} must be a tensor, got {type(x).__name__}")
 
 
-def require_real(name: str, x: Tensor, like: Tensor) -> None:
+def require_real(name: str, x: Tensor, like: Any) -> None:
     """Raise unless `x` is a floating-point tensor on the device of another."""
     require_tensor(name, x)
     if not x.is_floating_point():
         raise ValueError(f"{name} must be floating point, got {x.dtype}")
     if x.device != like.device:
-        raise ValueError(f"{name} is on {x.device}, but emissions are on {like.device}")
+        raise ValueError(f"{name} is on {x.device}, but the other scores are on {like.device}")
 
 
 def require_not_complex(name: str, x: Tensor) -> None:
@@ -60,7 +61,7 @@ def require_sample_shape(sample_shape: Sequence[int]) -> torch.Size:
 def require_log_probabilities(name: str, x: Tensor) -> None:
     """Raise unless the last dimension holds the logs of probabilities that sum to one."""
     total = x.detach().double().logsumexp(-1)
-    slack = 1e-3 if x.dtype in (torch.float32, torch.float64) else 1e-1
+    slack = 1e-3 if x.dtype == torch.float64 else 3e-2  # that of half precision, even cast up
     if not (total.abs() <= slack).all():
         worst = total.flatten()[total.abs().nan_to_num(torch.inf).argmax()].item()
         raise ValueError(

@@ -9,9 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 from torch.distributions import constraints
-from torch.nn.functional import one_hot
 
-from structdist.checks import require_tensor
+from structdist.checks import require_integers, require_tensor
 from structdist.ops import enumerate_paths, in_chain
 
 MAX_ENUMERATED = 10_000_000
@@ -58,57 +57,74 @@ def is_one_hot(rows: Tensor) -> Tensor:
 
 def events_of(paths: Tensor, num_states: int, active: Tensor, dtype: torch.dtype) -> Tensor:
     """Paths [..., T] as events [..., T, K], given which steps [*B, T] belong to their chain."""
-    return one_hot(paths, num_states).to(dtype) * active.unsqueeze(-1)
+    shape = torch.broadcast_shapes(paths.shape, active.shape)
+    events = torch.zeros((*shape, num_states), dtype=dtype, device=paths.device)
+    ones = active.to(dtype).expand(shape).unsqueeze(-1)
+    return events.scatter(-1, paths.expand(shape).unsqueeze(-1), ones)
 
 
 def is_event(value: Tensor, event_shape: torch.Size, batch_shape: torch.Size) -> bool:
     """Is a value of this shape an event (True) or an integer path (False)?
 
     Floating point and bool are events. Integers are what their shape says; where it says both, as
-    it may for T = K, that is an error.
+    it may for T = K, that is an error, unless an event of this shape would lack batch dimensions.
     """
     require_tensor("value", value)
     if value.is_complex():
         raise ValueError(f"value must not be complex, got {value.dtype}")
     integers = not value.is_floating_point() and value.dtype != torch.bool
-    fits_event = value.dim() >= 2 and value.shape[-2:] == event_shape
-    fits_path = integers and value.dim() >= 1 and value.shape[-1] == event_shape[0]
-    if fits_event and fits_path:
-        if _ends_in(value.shape[:-2], batch_shape):
-            raise ValueError(
-                f"value of shape {tuple(value.shape)} can be read as paths and, since T = K, as a "
-                "one-hot event: give events as bool or floating point (value.bool()), and paths "
-                "as events (dist.event_of(value))"
-            )
-        return False  # as an event it would lack batch dimensions
-    if not fits_event and not fits_path:
+    ends_in_event = value.dim() >= 2 and value.shape[-2:] == event_shape
+    ends_in_path = integers and value.dim() >= 1 and value.shape[-1] == event_shape[0]
+    if not ends_in_event and not ends_in_path:
         raise ValueError(
             f"value must end in {tuple(event_shape)} (a one-hot event) or in "
             f"{tuple(event_shape[:1])} (an integer path), got {tuple(value.shape)} {value.dtype}"
         )
-    return fits_event
+    if not (ends_in_event and ends_in_path):
+        return ends_in_event
+    if value.dim() - 2 < len(batch_shape) or not _broadcasts(value.shape[:-2], batch_shape):
+        return False
+    if not _broadcasts(value.shape[:-1], batch_shape):
+        return True
+    raise ValueError(
+        f"value of shape {tuple(value.shape)} can be read as paths and, since T = K, as a "
+        "one-hot event: give events as bool or floating point (value.bool()), and paths "
+        "as events (dist.event_of(value))"
+    )
 
 
-def _ends_in(shape: torch.Size, batch_shape: torch.Size) -> bool:
-    """Do the last dimensions of a shape broadcast with all those of the batch?"""
-    last = shape[len(shape) - len(batch_shape) :] if len(shape) >= len(batch_shape) else ()
-    pairs = list(zip(last, batch_shape, strict=False))
-    return len(pairs) == len(batch_shape) and all(a == b or 1 in (a, b) for a, b in pairs)
+def _broadcasts(shape: torch.Size, batch_shape: torch.Size) -> bool:
+    """Do the last dimensions of a shape broadcast with those of the batch?"""
+    pairs = zip(reversed(shape), reversed(batch_shape), strict=False)
+    return all(a == b or 1 in (a, b) for a, b in pairs)
 
 
 def require_one_hot(event: Tensor, active: Tensor) -> None:
     """Raise unless an event is one-hot at every active step [*B, T]."""
-    if not (is_one_hot(event) | ~active).all():
+    wrong = ~is_one_hot(event) & active
+    if wrong.any():
         raise ValueError(
-            "value must hold one-hot rows within the lengths (relaxed draws have no log_prob; "
-            "those of rsample(straight_through=True) do)"
+            f"value must hold one-hot rows within the lengths, but not so at {_first(wrong)} "
+            "(relaxed draws have no log_prob; those of rsample(straight_through=True) do)"
         )
 
 
-def require_states(path: Tensor, num_states: int, active: Tensor) -> None:
+def require_states(name: str, path: Tensor, num_states: int, active: Tensor) -> None:
     """Raise unless a path holds states at every active step [*B, T]."""
-    if not (((path >= 0) & (path < num_states)) | ~active).all():
-        raise ValueError(f"value must hold states in 0..{num_states - 1} within the lengths")
+    require_integers(name, path)
+    wrong = ((path < 0) | (path >= num_states)) & active
+    if wrong.any():
+        state = path.expand(wrong.shape)[wrong][0]
+        raise ValueError(
+            f"{name} must hold states in 0..{num_states - 1} within the lengths, "
+            f"got {state} at {_first(wrong)}"
+        )
+
+
+def _first(wrong: Tensor) -> str:
+    """Where the first step is, of those [*S, *B, T] that are wrong."""
+    *index, step = wrong.nonzero()[0].tolist()
+    return f"step {step}" + (f" of index {tuple(index)}" if index else "")
 
 
 def enumerate_events(length: int, event_shape: torch.Size, like: Tensor) -> Tensor:

@@ -19,17 +19,21 @@ def lengths_from_mask(mask: Tensor) -> Tensor:
     require_tensor("mask", mask)
     if mask.dim() < 1:
         raise ValueError(f"mask must be [*B, T], got {tuple(mask.shape)}")
-    if mask.dtype != torch.bool:
-        if not ((mask == 0) | (mask == 1)).all():
-            raise ValueError("mask must hold zeros and ones")
-        mask = mask == 1
-    if (mask[..., 1:] & ~mask[..., :-1]).any():
-        holes = (mask[..., 1:] & ~mask[..., :-1]).any(-1)
-        index = tuple(holes.nonzero()[0].tolist())
+    in_use = mask == 1
+    if not (mask.is_meta or ops.numbers_are_hidden()):
+        _require_ones_then_zeros(mask, in_use)
+    return in_use.sum(-1)
+
+
+def _require_ones_then_zeros(mask: Tensor, in_use: Tensor) -> None:
+    if mask.dtype != torch.bool and not (in_use | (mask == 0)).all():
+        raise ValueError("mask must hold zeros and ones")
+    begins_again = (in_use[..., 1:] & ~in_use[..., :-1]).any(-1)
+    if begins_again.any():
+        index = tuple(begins_again.nonzero()[0].tolist())
         raise ValueError(
             f"mask must be ones and then zeros, but at batch index {index} it begins again"
         )
-    return mask.sum(-1)
 
 
 def integer_lengths(lengths: Tensor | None, emissions: Tensor) -> Tensor:
@@ -48,11 +52,17 @@ def integer_lengths(lengths: Tensor | None, emissions: Tensor) -> Tensor:
 
 
 def _require_no_mask(lengths: Tensor, emissions: Tensor) -> None:
-    """Raise on zeros and ones in the shape [*B, T] of a mask, which might broadcast."""
-    if lengths.shape != emissions.shape[:-1] or lengths.is_meta or ops.transforming():
+    """Raise on zeros and ones over the steps, which might broadcast as if they were lengths."""
+    if lengths.is_meta or ops.numbers_are_hidden():
+        return  # there is nothing to look at
+    *batch_shape, num_steps, _ = emissions.shape
+    if lengths.shape[-1:] != (num_steps,):
         return
+    pairs = zip(reversed(lengths.shape), reversed(batch_shape), strict=False)
+    if lengths.dim() <= len(batch_shape) and all(a in (1, b) for a, b in pairs):
+        return  # one for each chain
     if lengths.numel() > 0 and ((lengths == 0) | (lengths == 1)).all():
         raise ValueError(
             f"lengths of shape {tuple(lengths.shape)} look like a mask over the steps of "
-            f"emissions {tuple(emissions.shape)}, expected {tuple(emissions.shape[:-2])}: {ADVICE}"
+            f"emissions {tuple(emissions.shape)}, expected {tuple(batch_shape)}: {ADVICE}"
         )

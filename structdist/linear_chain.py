@@ -6,8 +6,9 @@ shares with other structures is in `base.py`, and the dynamic programs are in `s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import Tensor
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     import torch_struct
 
 
+Chains = TypeVar("Chains", bound="LinearChainCRF")
+
+
 class LinearChainCRF(StructuredDistribution):
     """A linear-chain conditional random field over paths of `T` steps and `K` states.
 
@@ -49,7 +53,8 @@ class LinearChainCRF(StructuredDistribution):
         start, end: `[K]` or `[*B, K]`, scores of the first and the last state.
 
     `-inf` forbids. Events are one-hot, `[T, K]`, zeros beyond the length; paths are their integer
-    form `[T]`. Half-precision scores are computed, and answered, in float32.
+    form `[T]`. Integers that end in `[T, K]` are events too, unless T = K leaves a doubt: then
+    `log_prob` asks. Half-precision scores are computed, and answered, in float32.
 
     Properties, without parentheses: `log_partition`, `marginals`, `edge_marginals`, `argmax`,
     `mode`, `mean`, `variance`. Methods: `log_prob`, `entropy`, `topk`, `sample`, `rsample` and all
@@ -79,14 +84,14 @@ class LinearChainCRF(StructuredDistribution):
 
     @classmethod
     def from_hmm(
-        cls,
+        cls: type[Chains],
         initial: Tensor,
         transition: Tensor,
         observation: Tensor,
         lengths: Tensor | None = None,
         *,
         validate_args: bool | None = None,
-    ) -> LinearChainCRF:
+    ) -> Chains:
         """The posterior of a hidden Markov model, from log probabilities.
 
         `initial` `[K]`, `transition` `[K, K]` (from, to), `observation` `[*B, T, K]`: of what was
@@ -96,19 +101,19 @@ class LinearChainCRF(StructuredDistribution):
         require_real("transition", transition, like=observation)
         require_real("initial", initial, like=observation)
         made = cls(observation, transition, lengths, start=initial, validate_args=validate_args)
-        made._require_markov(initial, transition)
+        made._require_markov(initial)
         return made
 
     @classmethod
     def markov(
-        cls,
+        cls: type[Chains],
         initial: Tensor,
         transition: Tensor,
         num_steps: int,
         lengths: Tensor | None = None,
         *,
         validate_args: bool | None = None,
-    ) -> LinearChainCRF:
+    ) -> Chains:
         """A Markov chain without observations, from log probabilities: a prior over paths.
 
         `initial` `[*B, K]`, `transition` `[K, K]`, `[*B, K, K]` or `[*B, T-1, K, K]` (from, to).
@@ -122,14 +127,20 @@ class LinearChainCRF(StructuredDistribution):
             raise ValueError(f"initial must be [*B, K], got {tuple(initial.shape)}")
         emissions = initial.new_zeros(*initial.shape[:-1], num_steps, initial.shape[-1])
         made = cls(emissions, transition, lengths, start=initial, validate_args=validate_args)
-        made._require_markov(initial, transition)
+        made._require_markov(initial)
         return made
 
-    def _require_markov(self, initial: Tensor, transition: Tensor) -> None:
+    def _require_markov(self, initial: Tensor) -> None:
+        """Raise unless the initial scores, and the moves within the lengths, are normalised."""
         if self._validating:
             require_log_probabilities("initial", initial)
-            if self.event_shape[0] > 1:
-                require_log_probabilities("transition", transition)
+            p = self._parameters
+            moves = p.transitions
+            if p.time_varying:
+                in_use = p.active[..., 1:, None, None].expand(*p.batch_shape, -1, 1, 1)
+                moves = torch.where(in_use, moves, -math.log(p.num_states))
+            if p.num_steps > 1:
+                require_log_probabilities("transition", moves)
 
     @classmethod
     def from_torch_struct(cls, dist: torch_struct.LinearChainCRF) -> LinearChainCRF:
@@ -185,14 +196,20 @@ class LinearChainCRF(StructuredDistribution):
 
     def event_of(self, paths: Tensor) -> Tensor:
         """`[*S, *B, T, K]`: integer paths `[*S, *B, T]` as one-hot events."""
-        dtype = self._parameters.emissions.dtype
-        return events_of(paths, self.event_shape[1], self._parameters.active, dtype)
+        if self._validating:
+            require_states("paths", paths, self.event_shape[1], self._parameters.active)
+        is_state = (paths >= 0) & (paths < self.event_shape[1])  # else a row of zeros
+        return self._events(torch.where(is_state, paths, 0)) * is_state.unsqueeze(-1)
+
+    def _events(self, paths: Tensor) -> Tensor:
+        num_states, active = self.event_shape[1], self._parameters.active
+        return events_of(paths.long(), num_states, active, self._parameters.dtype)
 
     def _read(self, value: Tensor) -> Tensor:
         if not is_event(value, self.event_shape, self.batch_shape):
             if self._validating:
                 self._broadcast_batch("value", value.shape[:-1])
-                require_states(value, self.event_shape[1], self._parameters.active)
+                require_states("value", value, self.event_shape[1], self._parameters.active)
             return value.long()
         if self._validating:
             self._broadcast_batch("value", value.shape[:-2])
@@ -254,7 +271,7 @@ class LinearChainCRF(StructuredDistribution):
         copies = sample_shape.numel(), self.batch_shape.numel()
         temperature = require_temperature(temperature, shape, copies, self._validating)
         noise_shape = perturb_map.noise_shape(perturb, *self.event_shape)
-        noise = given_or_drawn(noise, shape + noise_shape, self.emissions, generator)
+        noise = given_or_drawn(noise, shape + noise_shape, self._parameters, generator)
         chain = self._parameters.flatten()
         if self._validating:
             self._forward(chain)  # raises where there is no path to find

@@ -17,34 +17,92 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from structdist import ops
 from structdist.checks import require_not_complex, require_real
 from structdist.lengths import integer_lengths
 from structdist.ops import Chain, in_chain
 from structdist.ops.edges import every_edge
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)  # never changed, but not frozen: that would cost as much as all its checks
 class Potentials:
-    """The parameters of a batch of chains, with one batch shape, dtype and device."""
+    """The parameters of a batch of chains, as they were given; brought to one form when asked for.
 
-    emissions: Tensor  # [*B, T, K]
-    transitions: Tensor  # [K, K], or [*B, K, K] and [*B, T-1, K, K] with dimensions of size 1 kept
-    lengths: Tensor  # [*B]
-    start: Tensor | None  # [*B, K]
-    end: Tensor | None  # [*B, K]
+    So gradients reach what was given, and changes of it in place are seen, whatever its dtype is
+    and wherever the object was made.
+    """
+
+    given_emissions: Tensor  # [..., T, K]
+    given_transitions: Tensor  # [..., K, K] or, varying with time, [..., T-1, K, K]
+    given_start: Tensor | None  # [..., K]
+    given_end: Tensor | None  # [..., K]
+    given_lengths: Tensor  # [...]
     time_varying: bool
+    dtype: torch.dtype  # of all answers
+    batch_shape: torch.Size
+    whole: bool = False  # has every chain the length T?
 
     @property
-    def batch_shape(self) -> torch.Size:
-        return self.lengths.shape
+    def emissions(self) -> Tensor:
+        """[*B, T, K]."""
+        return self._over_batch(self.given_emissions, 2)
+
+    @property
+    def transitions(self) -> Tensor:
+        """[K, K], or [*B, K, K] and [*B, T-1, K, K] with dimensions of size 1 kept."""
+        given = self.given_transitions
+        if given.dtype != self.dtype:
+            given = given.to(self.dtype)
+        missing = len(self.batch_shape) + self._edge_dims - given.dim()
+        return given if given.dim() == 2 or missing == 0 else given[(None,) * missing]
+
+    @property
+    def start(self) -> Tensor | None:
+        """[*B, K]."""
+        return None if self.given_start is None else self._over_batch(self.given_start, 1)
+
+    @property
+    def end(self) -> Tensor | None:
+        """[*B, K]."""
+        return None if self.given_end is None else self._over_batch(self.given_end, 1)
+
+    @property
+    def lengths(self) -> Tensor:
+        """[*B]."""
+        lengths = self.given_lengths
+        return lengths if lengths.shape == self.batch_shape else lengths.expand(self.batch_shape)
+
+    def _over_batch(self, x: Tensor, event_dims: int) -> Tensor:
+        if x.dtype != self.dtype:
+            x = x.to(self.dtype)
+        lead = x.dim() - event_dims
+        if x.shape[:lead] == self.batch_shape:
+            return x
+        return x.expand(self.batch_shape + x.shape[lead:])
+
+    @property
+    def _edge_dims(self) -> int:
+        return 3 if self.time_varying else 2
 
     @property
     def num_steps(self) -> int:
-        return self.emissions.shape[-2]
+        return self.given_emissions.shape[-2]
 
     @property
     def num_states(self) -> int:
-        return self.emissions.shape[-1]
+        return self.given_emissions.shape[-1]
+
+    @property
+    def event_shape(self) -> torch.Size:
+        return self.given_emissions.shape[-2:]
+
+    @property
+    def device(self) -> torch.device:
+        return self.given_emissions.device
+
+    @property
+    def is_meta(self) -> bool:
+        return self.given_emissions.is_meta
 
     @property
     def active(self) -> Tensor:
@@ -53,41 +111,19 @@ class Potentials:
 
     def versions(self) -> tuple[int, ...]:
         """Changes with every change in place (inference tensors do not tell)."""
-        scores = (self.emissions, self.transitions, self.start, self.end)
-        return tuple(x._version for x in scores if x is not None and not x.is_inference())
-
-    @property
-    def event_shape(self) -> torch.Size:
-        return self.emissions.shape[-2:]
-
-    @property
-    def like(self) -> Tensor:
-        """A tensor with the dtype and device of all answers."""
-        return self.emissions
+        given = (self.given_emissions, self.given_transitions, self.given_start, self.given_end)
+        return tuple([x._version for x in given if x is not None and not x.is_inference()])
 
     def expand(self, batch_shape: torch.Size) -> Potentials:
         """The same chains over a larger batch; shared transitions stay shared."""
-
-        def grow(x: Tensor | None, event_dims: int) -> Tensor | None:
-            return None if x is None else x.expand(batch_shape + x.shape[x.dim() - event_dims :])
-
-        event_dims = 3 if self.time_varying else 2
-        missing = len(batch_shape) - (self.transitions.dim() - event_dims)
-        shared = self.transitions.dim() == 2
-        transitions = self.transitions if shared else self.transitions[(None,) * missing]
-        return replace(
-            self,
-            emissions=self.emissions.expand(batch_shape + self.emissions.shape[-2:]),
-            transitions=transitions,
-            lengths=self.lengths.expand(batch_shape),
-            start=grow(self.start, 1),
-            end=grow(self.end, 1),
-        )
+        self.given_lengths.expand(batch_shape)  # raises where the batch cannot grow so
+        self.emissions.expand(batch_shape + self.event_shape)
+        return replace(self, batch_shape=batch_shape)
 
     def restrict(self, allowed: Tensor) -> Potentials:
         """The same with every state forbidden that a bool mask [*B, T, K] forbids."""
         allowed = allowed | ~self.active.unsqueeze(-1)
-        return replace(self, emissions=torch.where(allowed, self.emissions, -torch.inf))
+        return replace(self, given_emissions=torch.where(allowed, self.emissions, -torch.inf))
 
     def allowed_by(self, observed: Tensor, validate: bool) -> Tensor:
         """Bool [*B, T, K]: the states that partial labels [*B, T] leave, -1 being unknown."""
@@ -101,35 +137,36 @@ class Potentials:
         """What kernels take: one batch dimension, start and end folded into the emissions."""
         emissions, lengths = self.emissions, self.lengths
         if self.start is not None:
-            first = emissions[..., :1, :] + self.start.unsqueeze(-2)
+            first = _finite_sum(emissions[..., :1, :], self.start.unsqueeze(-2))
             emissions = torch.cat([first, emissions[..., 1:, :]], -2)
         if self.end is not None:
-            last = torch.arange(self.num_steps, device=lengths.device) == lengths[..., None] - 1
-            emissions = torch.where(last[..., None], emissions + self.end.unsqueeze(-2), emissions)
-        edge_dims = 3 if self.time_varying else 2
-        return Chain(
-            emissions.reshape(lengths.numel(), self.num_steps, self.num_states),
-            flatten_edges(self.transitions, self.batch_shape, edge_dims),
-            lengths.reshape(-1),
-        )
+            end = self.end.unsqueeze(-2)
+            last = (lengths.clamp(1, self.num_steps) - 1)[..., None, None].expand_as(end)
+            emissions = emissions.scatter(-2, last, _finite_sum(emissions.gather(-2, last), end))
+        if len(self.batch_shape) == 1:
+            flat = emissions, lengths
+        else:
+            flat = emissions.reshape(-1, *self.event_shape), lengths.reshape(-1)
+            if 0 in self.batch_shape:
+                flat = emissions.reshape(0, *self.event_shape), lengths.reshape(0)
+        transitions = flatten_edges(self.transitions, self.batch_shape, self._edge_dims)
+        return Chain(flat[0], transitions, flat[1])
 
     def require_allowed_values(self) -> None:
         """Raise on lengths out of range, and on NaN or +inf inside a chain (not in the padding)."""
-        if self.lengths.numel() == 0:
+        if 0 in self.batch_shape:
             return
-        shortest, longest = torch.stack(self.lengths.aminmax()).tolist()
-        if shortest < 0 or longest > self.num_steps:
-            raise ValueError(
-                f"lengths must lie in 0..{self.num_steps}, got values from {shortest} to {longest}"
-            )
-        for name, x in self._scores().items():
-            # NaN wins a max, and fails the comparison.
-            if x is not None and x.numel() > 0 and not x.max() < torch.inf:
-                self._require_below_inf(name, x)
-
-    def _scores(self) -> dict[str, Tensor | None]:
-        names = ("emissions", "transitions", "start", "end")
-        return {name: getattr(self, name) for name in names}
+        if not self.whole:
+            shortest, longest = torch.stack(self.given_lengths.aminmax()).tolist()
+            if shortest < 0 or longest > self.num_steps:
+                raise ValueError(
+                    f"lengths must lie in 0..{self.num_steps}, "
+                    f"got values from {shortest} to {longest}"
+                )
+        for name in ("emissions", "transitions", "start", "end"):
+            given = getattr(self, f"given_{name}")
+            if given is not None and not ops.all_below_inf(given):
+                self._require_below_inf(name, getattr(self, name))
 
     def _require_below_inf(self, name: str, x: Tensor) -> None:
         bad = ~(x < torch.inf)
@@ -145,7 +182,7 @@ class Potentials:
     def first_forbidden(self, index: tuple[int, ...], path: Tensor) -> str:
         """The first step or move that forbids a path [T] of the chain at a batch index."""
         chain = self.flatten()
-        row = int(torch.arange(self.lengths.numel()).view(self.batch_shape)[index])
+        row = int(torch.arange(self.lengths.numel(), device="cpu").view(self.batch_shape)[index])
         moves = len(chain.lengths), self.num_steps - 1, -1, -1
         edges = every_edge(chain.transitions).expand(moves)[row]
         states = path[: int(self.lengths[index])].tolist()
@@ -159,11 +196,19 @@ class Potentials:
         return "no path of this chain is allowed"
 
 
+def _finite_sum(left: Tensor, right: Tensor) -> Tensor:
+    """The sum of scores, and the largest number where it would overflow: only -inf forbids."""
+    limit = torch.finfo(left.dtype).max / 2
+    half = (left.detach() / 2).add(right.detach(), alpha=0.5)
+    too_much = (half - half.clamp(-limit, limit)).nan_to_num(0.0, 0.0, 0.0)
+    return left + right.sub(too_much, alpha=2)
+
+
 def flatten_edges(edges: Tensor, batch_shape: torch.Size, edge_dims: int) -> Tensor:
     """Edge scores in a form of `Chain`: [K, K] where all chains share them, else [N, ..., K, K]."""
     event_shape = edges.shape[edges.dim() - edge_dims :]
     if edge_dims == 2 and edges.numel() == event_shape.numel():
-        return edges.reshape(event_shape)
+        return edges if edges.dim() == 2 else edges.reshape(event_shape)
     return edges.expand(batch_shape + event_shape).reshape(batch_shape.numel(), *event_shape)
 
 
@@ -171,8 +216,9 @@ def flatten_node_values(values: Tensor, p: Potentials, validate: bool) -> Tensor
     """Values that broadcast to [*B, T, K], as [N, T, K]; 0 where the emissions forbid."""
     require_not_complex("node_values", values)
     shape = p.batch_shape + p.emissions.shape[-2:]
-    values = _expand("node_values", values, shape).to(p.emissions)
-    values = torch.where(p.emissions == -torch.inf, 0.0, values)
+    emissions = p.emissions
+    values = _expand("node_values", values, shape).to(emissions)
+    values = torch.where(emissions == -torch.inf, 0.0, values)
     if validate and not (values.isfinite() | ~p.active.unsqueeze(-1)).all():
         raise ValueError("node_values must be finite within the lengths")
     return values.reshape(p.lengths.numel(), p.num_steps, p.num_states)
@@ -192,7 +238,7 @@ def flatten_edge_values(values: Tensor, p: Potentials, validate: bool) -> Tensor
         finite = finite | ~p.active[..., 1:, None, None]
     if validate and not finite.all():
         raise ValueError("edge_values must be finite within the lengths")
-    return flatten_edges(values.to(p.emissions), p.batch_shape, edge_dims)
+    return flatten_edges(values.to(p.device, p.dtype), p.batch_shape, edge_dims)
 
 
 def _expand(name: str, x: Tensor, shape: torch.Size) -> Tensor:
@@ -209,42 +255,52 @@ def make_potentials(
     start: Tensor | None,
     end: Tensor | None,
 ) -> Potentials:
-    """Check the shapes, and bring everything to one batch shape, dtype and device.
+    """Check kinds and shapes, and find the batch shape and dtype that all have together.
 
-    Half precision becomes float32: sums over paths need the digits.
+    Half precision is computed in float32: sums over paths need the digits.
     """
     scores = {"emissions": emissions, "transitions": transitions}
-    scores |= {name: x for name, x in (("start", start), ("end", end)) if x is not None}
+    if start is not None:
+        scores["start"] = start
+    if end is not None:
+        scores["end"] = end
     for name, x in scores.items():
         require_real(name, x, like=emissions)
     if emissions.dim() < 2 or 0 in emissions.shape[-2:]:
         raise ValueError(
             f"emissions must be [*B, T, K] with T and K at least 1, got {_shape(emissions)}"
         )
-    lengths = integer_lengths(lengths, emissions)
-    ranks = [emissions.dim() - 2, lengths.dim()]
-    ranks += [x.dim() - 1 for x in (start, end) if x is not None]
-    batch_dims = max(ranks)
+    integers = integer_lengths(lengths, emissions)
+    batch_dims = max(emissions.dim() - 2, integers.dim())
+    for name in ("start", "end"):
+        if name in scores:
+            batch_dims = max(batch_dims, scores[name].dim() - 1)
     _require_shapes(scores, batch_dims)
-    dtype = _compute_dtype(*scores.values())
-    emissions, transitions = emissions.to(dtype), transitions.to(dtype)
-    start, end = (None if x is None else x.to(dtype) for x in (start, end))
     time_varying = transitions.dim() == batch_dims + 3
     batch_shapes = {
         "emissions": emissions.shape[:-2],
         "transitions": transitions.shape[: -3 if time_varying else -2],
-        "lengths": lengths.shape,
-        "start": None if start is None else start.shape[:-1],
-        "end": None if end is None else end.shape[:-1],
+        "lengths": integers.shape,
     }
-    batch_shape = _broadcast(batch_shapes)
-    return Potentials(emissions, transitions, lengths, start, end, time_varying).expand(batch_shape)
+    batch_shapes |= {name: scores[name].shape[:-1] for name in ("start", "end") if name in scores}
+    return Potentials(
+        emissions,
+        transitions,
+        start,
+        end,
+        integers,
+        time_varying,
+        _compute_dtype(*scores.values()),
+        _broadcast(batch_shapes),
+        whole=lengths is None,
+    )
 
 
 def _compute_dtype(*tensors: Tensor) -> torch.dtype:
     dtype = torch.float32
     for tensor in tensors:
-        dtype = torch.promote_types(dtype, tensor.dtype)
+        if tensor.dtype != dtype:
+            dtype = torch.promote_types(dtype, tensor.dtype)
     return dtype
 
 
@@ -275,7 +331,7 @@ def require_edge_shape(
         )
 
 
-def _broadcast(shapes: dict[str, torch.Size | None]) -> torch.Size:
+def _broadcast(shapes: dict[str, torch.Size]) -> torch.Size:
     batch_shape = torch.Size()
     for name, shape in shapes.items():
         if not shape or shape == batch_shape:  # absent, without a batch, or nothing new

@@ -4,38 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from structdist import ops
 from structdist.checks import require_number, require_real
+
+
+class Like(Protocol):
+    """Anything with a dtype and a device: a tensor, or parameters."""
+
+    @property
+    def dtype(self) -> torch.dtype: ...
+
+    @property
+    def device(self) -> torch.device: ...
+
 
 COLDEST = 1e-30  # below, a relaxation is one-hot to the last bit already
 
 
-def gumbel_noise(
-    shape: Sequence[int], like: Tensor, generator: torch.Generator | None = None
-) -> Tensor:
-    """Independent standard Gumbel noise with the dtype and device of `like`.
-
-    From random integers rather than `torch.rand`: near 0, where the noise is largest and decides
-    which rare state is drawn, they resolve probabilities down to 2^-31 (2^-63 in float64).
-    """
-    kind = {torch.float32: torch.int32, torch.float64: torch.int64}[like.dtype]
-    most = torch.iinfo(kind).max
-    source: dict[str, Any] = {} if generator is None else {"generator": generator}
-    integers = torch.randint(most, tuple(shape), dtype=kind, device=like.device, **source)
-    uniform = integers.to(like.dtype).add_(0.5).mul_((1 - torch.finfo(like.dtype).eps) / most)
-    return uniform.neg_().log1p_().neg_().log_().neg_()
-
-
 def given_or_drawn(
-    noise: Tensor | None, shape: torch.Size, like: Tensor, generator: torch.Generator | None
+    noise: Tensor | None, shape: torch.Size, like: Like, generator: torch.Generator | None
 ) -> Tensor:
     """The noise that the caller gave, which must have this shape, or fresh Gumbel noise."""
     if noise is None:
-        return gumbel_noise(shape, like, generator)
+        return ops.gumbel_noise(shape, like.dtype, like.device, generator)
     require_real("noise", noise, like)
     if noise.shape != shape:
         raise ValueError(
@@ -86,7 +82,7 @@ def require_temperature(
 
 
 def _is_plain_number(x: Tensor) -> bool:
-    return x.dim() == 0 and not x.requires_grad and not x.is_meta
+    return x.dim() == 0 and not (x.requires_grad or x.is_meta or ops.numbers_are_hidden())
 
 
 def _require_positive(value: float) -> float:

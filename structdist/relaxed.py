@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Distribution, constraints, kl_divergence, register_kl
+from torch.distributions import Distribution, constraints
 
+from structdist import ops
 from structdist.checks import require_sample_shape
 from structdist.relaxation import require_temperature
 
@@ -39,15 +40,21 @@ class _WithTemperature(Distribution):
         batch_shape = base.batch_shape
         require_temperature(temperature, batch_shape, (1, batch_shape.numel()), base._validating)
         self.base = base
-        self.temperature = torch.as_tensor(temperature, device=base.lengths.device)
+        self.temperature = _as_tensor(temperature)
+        if self.temperature.is_meta or ops.numbers_are_hidden():
+            validate_args = False  # there is nothing to look at
         super().__init__(batch_shape, base.event_shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         shape = torch.Size(batch_shape)
-        temperature = self.temperature
-        if temperature.dim() > 0:
-            temperature = temperature.expand(shape)
-        return type(self)(self.base.expand(shape), temperature, validate_args=self._validate_args)
+        if _instance is None:
+            _instance = type(self).__new__(type(self))
+            _instance.__dict__.update(self.__dict__)
+        _instance.base, temperature = self.base.expand(shape), self.temperature
+        _instance.temperature = temperature.expand(shape) if temperature.dim() > 0 else temperature
+        Distribution.__init__(_instance, shape, self.event_shape, validate_args=False)
+        _instance._validate_args = self._validate_args
+        return _instance
 
     def _draw(self, sample_shape: Sequence[int], straight_through: bool) -> Tensor:
         return self.base.rsample(
@@ -57,7 +64,17 @@ class _WithTemperature(Distribution):
         )
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.base!r}, temperature={self.temperature})"
+        temperature: object = self.temperature
+        if self.temperature.dim() == 0 and not self.temperature.is_meta:
+            temperature = self.temperature.item()
+        return f"{type(self).__name__}({self.base!r}, temperature={temperature})"
+
+
+def _as_tensor(temperature: float | Tensor) -> Tensor:
+    """In floating point; numbers with all their digits."""
+    if isinstance(temperature, Tensor) and temperature.is_floating_point():
+        return temperature
+    return torch.as_tensor(temperature, dtype=torch.float64)
 
 
 class Relaxed(_WithTemperature):
@@ -119,8 +136,3 @@ class StraightThrough(_WithTemperature):
     @property
     def variance(self) -> Tensor:
         return self.base.variance
-
-
-@register_kl(StraightThrough, StraightThrough)
-def _kl(p: StraightThrough, q: StraightThrough) -> Tensor:
-    return kl_divergence(p.base, q.base)

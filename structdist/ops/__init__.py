@@ -13,10 +13,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from structdist.ops import native, operations, reference, rescaled
-from structdist.ops.autograd import Forward, answer, run_forward, transforming
+from structdist.ops import finite, native, operations, reference, rescaled
+from structdist.ops.autograd import Forward, answer, run_forward
 from structdist.ops.chain import Chain, in_chain
 from structdist.ops.finite import bounded_scores, rounded
+from structdist.ops.native import operators as native_operators
+from structdist.ops.noise import gumbel_noise
 from structdist.ops.problem import Best, Draw, KBest, Problem, Temperature, Values
 from structdist.ops.reference import enumerate_paths
 from structdist.ops.registry import (
@@ -28,6 +30,7 @@ from structdist.ops.registry import (
     register,
     use_backend,
 )
+from structdist.ops.transforms import numbers_are_hidden, transforming
 
 __all__ = [
     "BackendStatus",
@@ -37,6 +40,7 @@ __all__ = [
     "Forward",
     "KBest",
     "Problem",
+    "all_below_inf",
     "backends",
     "bounded_scores",
     "entropy",
@@ -44,11 +48,13 @@ __all__ = [
     "expectation",
     "forced_backend",
     "gumbel_ffbs",
+    "gumbel_noise",
     "in_chain",
     "k_best",
     "log_partition",
     "log_prob",
     "marginals",
+    "numbers_are_hidden",
     "path_scores",
     "relaxed_viterbi",
     "rounded",
@@ -59,7 +65,14 @@ __all__ = [
     "viterbi",
 ]
 
-register(Chain, "linear chain", reference, native, rescaled)
+register(Chain, "linear chain", reference, native, rescaled, operators=[native_operators])
+
+
+def all_below_inf(x: Tensor) -> bool:
+    """Are all numbers of a tensor below +inf, and none NaN?"""
+    if x.is_contiguous() and native.library.can_look_at(x):
+        return native.library.all_below_inf(x)
+    return finite.all_below_inf(x)
 
 
 def _dtype(problem: Problem, exact: bool = False) -> torch.dtype:

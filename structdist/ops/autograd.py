@@ -20,18 +20,9 @@ from structdist.ops.backend import AnyBackend, Reference
 from structdist.ops.finite import rounded
 from structdist.ops.problem import ForwardState, Grads, Needs, Problem
 from structdist.ops.registry import backend_for, reference_for
+from structdist.ops.transforms import transforming
 
 Tensors = tuple[Tensor | None, ...]
-
-
-def transforming() -> bool:
-    """Is this code inside a `torch.func` transform (vmap, grad, jvp, ...), traced or compiled?
-
-    Kernels see numbers, which these do not show: they go through the reference.
-    """
-    if torch.compiler.is_compiling() or torch.jit.is_tracing():
-        return True
-    return bool(torch._C._are_functorch_transforms_active())
 
 
 class Forward(NamedTuple):
@@ -39,11 +30,7 @@ class Forward(NamedTuple):
 
     backend: AnyBackend
     state: ForwardState
-
-    @property
-    def log_partition(self) -> Tensor:
-        """[N] float64, without a graph."""
-        return self.backend.log_partition(self.state)
+    has_impossible: bool | None = None  # is there a structure without a path, if that is known
 
 
 def run_forward(problem: Problem) -> Forward | None:
@@ -51,8 +38,7 @@ def run_forward(problem: Problem) -> Forward | None:
     backend = None if transforming() else backend_for(problem)
     if backend is None:
         return None
-    with torch.no_grad():
-        return Forward(backend, backend.filter(problem))
+    return Forward(backend, *backend.filter(problem))
 
 
 class Call(NamedTuple):
@@ -75,6 +61,8 @@ class Operation(ABC):
 
     def rounded(self, outputs: Sequence[Tensor]) -> Sequence[Tensor]:
         """The outputs, the first of them in the dtype it is to have."""
+        if outputs[0].dtype == self.dtype:
+            return outputs
         first, *others = outputs
         return (rounded(first, self.dtype), *others)
 
@@ -102,8 +90,8 @@ def answer(
     if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs):
         outputs = _Analytic.apply(operation, forward, problem, *inputs)
         return (outputs,) if isinstance(outputs, Tensor) else outputs
-    with torch.no_grad():
-        outputs, _ = operation.run(Call(*forward, problem, extras))
+    with torch.no_grad():  # whatever stands around the kernels
+        outputs, _ = operation.run(Call(forward.backend, forward.state, problem, extras))
         return operation.rounded(outputs)
 
 
@@ -120,13 +108,15 @@ class _Analytic(torch.autograd.Function):
         ctx: Any, operation: Operation, forward: Forward, problem: Problem, *inputs: Tensor | None
     ) -> Any:
         num_scores = len(problem.scores)
-        outputs, known = operation.run(Call(*forward, problem, inputs[num_scores:]))
+        backend, state, _ = forward
+        outputs, known = operation.run(Call(backend, state, problem, inputs[num_scores:]))
         first, *others = operation.rounded(outputs)
-        ctx.mark_non_differentiable(*others)
-        ctx.operation, ctx.backend, ctx.lengths = operation, forward.backend, problem.lengths
-        ctx.make_problem, ctx.make_state = type(problem), type(forward.state)
-        ctx.counts = num_scores, len(inputs), len(inputs) + len(forward.state)
-        ctx.save_for_backward(*inputs, *forward.state, *known)
+        if others:
+            ctx.mark_non_differentiable(*others)
+        ctx.operation, ctx.backend, ctx.lengths = operation, backend, problem.lengths
+        ctx.make_problem, ctx.make_state = type(problem), type(state)
+        ctx.counts = num_scores, len(inputs), len(inputs) + len(state)
+        ctx.save_for_backward(*inputs, *state, *known)
         return (first, *others) if others else first
 
     @staticmethod
@@ -147,6 +137,8 @@ class _Analytic(torch.autograd.Function):
 
 def _wants_reference(grad: Tensor) -> bool:
     """Is a graph of the gradient wanted, or are many gradients taken at once?"""
+    if torch.compiler.is_compiling():
+        return False  # the compiler asks for first-order gradients alone
     batched = torch._C._functorch.is_legacy_batchedtensor(grad)  # is_grads_batched=True
     return torch.is_grad_enabled() or transforming() or batched
 

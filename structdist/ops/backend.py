@@ -4,8 +4,9 @@ A backend is a module (or any object) with the functions of `Backend`; mypy chec
 against it. All shapes are those of `problem.py`: N structures, S samples. Float64 comes back where
 the digits are needed; everything else has the dtype of the scores.
 
-The forward state belongs to its backend: nothing else looks inside. It depends on the scores
-alone, not on the form they are stored in. An adjoint gives one gradient for each tensor of scores,
+Nothing here leaves a graph behind. The forward state belongs to its backend: nothing else looks
+inside. It depends on the scores alone, not on the form they are stored in. An adjoint gives one
+gradient for each tensor of scores,
 then one for each further input (values, temperature), and None where `needs` says that nobody
 wants it. Values may be on parts that share no score where the scores are shared: each gradient
 has the shape of its own input.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol, TypeVar
 
+import torch
 from torch import Tensor
 
 from structdist.ops.problem import (
@@ -76,11 +78,14 @@ class Backend(Protocol[P, S]):
     def unsupported(self, problem: P, /) -> str | None:
         """Why this backend cannot serve the problem; None where it can."""
 
-    def filter(self, problem: P, /) -> S:
-        """The forward pass, to be given to the functions below."""
+    def filter(self, problem: P, /) -> tuple[S, bool | None]:
+        """The forward pass, to be given to the functions below.
 
-    def log_partition(self, state: S, /) -> Tensor:
-        """[N] float64; -inf where no path is allowed."""
+        Also whether some structure has no allowed path, if that is known without waiting for it.
+        """
+
+    def log_partition(self, problem: P, state: S, dtype: torch.dtype, /) -> Tensor:
+        """[N] in memory of its own, float64 or rounded; -inf where no path is allowed."""
 
     def log_partition_adjoint(
         self, problem: P, state: S, grad: Tensor, needs: Needs, /

@@ -45,6 +45,11 @@ class Chain(NamedTuple):
     def form(self) -> EdgeForm:
         return EdgeForm.of(self.transitions)
 
+    @property
+    def is_shared(self) -> bool:
+        """Do all moves of all chains share one matrix?"""
+        return self.transitions.dim() == EdgeForm.SHARED.value
+
     @classmethod
     def example(cls, device: torch.device, dtype: torch.dtype) -> Chain:
         """A small problem, to ask backends whether they could serve its like."""

@@ -86,6 +86,14 @@ def index_of_edges(paths: Tensor, edges: Tensor) -> Tensor:
     return index + (chains * num_moves + steps) * num_states**2
 
 
+def edge_strides(edges: Tensor, num_steps: int) -> tuple[int, int]:
+    """How far apart the edges of two chains, and of two steps, are in contiguous memory."""
+    matrix, dims = edges.shape[-1] ** 2, edges.dim()
+    if dims == EdgeForm.SHARED.value:
+        return 0, 0
+    return (matrix, 0) if dims == EdgeForm.PER_CHAIN.value else ((num_steps - 1) * matrix, matrix)
+
+
 def sum_of_outer_products(left: Tensor, right: Tensor, form: EdgeForm) -> Tensor:
     """Outer products of rows [S, N, T-1, K], summed over all that share an edge."""
     if form is EdgeForm.SHARED:

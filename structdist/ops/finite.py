@@ -5,12 +5,17 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from structdist.ops.transforms import transforming
+
 LARGEST_SCORE = 1e300  # no number of such scores on a path overflows in float64
 
 
 def _within(x: Tensor, limit: float) -> Tensor:
-    """`x`, clamped to +-limit; what is infinite or NaN stays."""
-    return torch.where(x.isinf(), x, x.clamp(-limit, limit))
+    """`x`, clamped to +-limit; what is infinite or NaN stays, and so does the gradient."""
+    if not (torch.is_grad_enabled() and x.requires_grad) and not transforming():
+        return torch.where(x.isinf(), x, x.clamp(-limit, limit))
+    finite = torch.where(x.isinf(), 0.0, x)
+    return torch.where(x.isinf(), x, x.detach().clamp(-limit, limit) + (finite - finite.detach()))
 
 
 def bounded_scores(scores: Tensor) -> Tensor:
@@ -21,3 +26,8 @@ def bounded_scores(scores: Tensor) -> Tensor:
 def rounded(x: Tensor, dtype: torch.dtype) -> Tensor:
     """`x` in a dtype, finite where it was."""
     return x if x.dtype == dtype else _within(x, torch.finfo(dtype).max).to(dtype)
+
+
+def all_below_inf(x: Tensor) -> bool:
+    """Are all numbers below +inf, and none NaN?"""
+    return x.numel() == 0 or bool(x.max() < torch.inf)  # NaN wins a max, and fails the comparison

@@ -19,7 +19,7 @@ class LogPartition(Operation):
     """[N]: log of the sum of exp(score) over all outcomes."""
 
     def run(self, call: Call) -> Outputs:
-        return (call.backend.log_partition(call.state).clone(),), ()
+        return (call.backend.log_partition(call.problem, call.state, self.dtype),), ()
 
     def adjoint(self, call: Call, known: Sequence[Tensor], grad: Tensor, needs: Needs) -> Grads:
         return call.backend.log_partition_adjoint(call.problem, call.state, grad, needs)
@@ -62,8 +62,9 @@ class LogProb(Operation):
         (paths,) = call.extras
         assert paths is not None
         scores = call.backend.path_scores(call.problem, paths)
-        log_probs = scores - call.backend.log_partition(call.state)
+        log_z = call.backend.log_partition(call.problem, call.state, torch.float64)
         forbidden = scores == -torch.inf
+        log_probs = (scores - log_z).clamp_(max=0)  # huge scores leave more than rounding errors
         return (torch.where(forbidden, -torch.inf, log_probs),), (forbidden,)
 
     def adjoint(self, call: Call, known: Sequence[Tensor], grad: Tensor, needs: Needs) -> Grads:
@@ -80,15 +81,17 @@ class LogProb(Operation):
         scores = reference.path_scores(problem, extras[0])
         forbidden = scores == -torch.inf
         allowed = torch.where(forbidden, 0.0, scores)
-        return (torch.where(forbidden, -torch.inf, allowed - reference.log_partition(problem)),)
+        found = allowed - reference.log_partition(problem)
+        found = found - found.detach().clamp(min=0)  # in its value alone
+        return (torch.where(forbidden, -torch.inf, found),)
 
 
 class Entropy(Operation):
-    """[N]: in nats."""
+    """[N]: in nats. It lies in 0..n log K, hence is rounded without a look for overflow."""
 
     def run(self, call: Call) -> Outputs:
         expected = call.backend.entropy(call.problem, call.state)
-        return (expected.value.clone(),), expected
+        return (expected.value.to(self.dtype, copy=True),), expected
 
     def adjoint(self, call: Call, known: Sequence[Tensor], grad: Tensor, needs: Needs) -> Grads:
         expected = Expected(*known)

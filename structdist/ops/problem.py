@@ -15,7 +15,9 @@ from torch import Tensor
 Needs = Sequence[bool]  # which inputs want a gradient
 Grads = Sequence[Tensor | None]  # one for each input
 Values = Sequence[Tensor | None]  # values on parts, one for each tensor of scores; None is 0
-ForwardState = tuple[Tensor, ...]  # what the forward pass found; only its backend looks inside
+ForwardState = tuple[
+    Tensor | None, ...
+]  # what the forward pass found; only its backend looks inside
 Temperature = float | Tensor  # of each draw: a number, or float64 that broadcasts to [S, N]
 
 P = TypeVar("P", bound="Problem")

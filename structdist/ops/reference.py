@@ -121,7 +121,9 @@ def relaxed_backtrack(
             moves = edges_into(transitions, t, path[-1])
             logits = logits + torch.where(follows[:, t, None], moves, 0.0)
         logits = torch.where(active[:, t, None], logits, 0.0)
-        relaxed = softmax(logits / temperature, -1)
+        possible = logits > -torch.inf  # -inf would leave the temperature a NaN gradient
+        divided = torch.where(possible, logits, 0.0) / temperature
+        relaxed = softmax(torch.where(possible, divided, -torch.inf), -1)
         soft.append(torch.where(active[:, t, None], relaxed, 0.0))
         path.append(logits.argmax(-1) * active[:, t])
     return Draw(torch.stack(soft[::-1], 2), torch.stack(path[::-1], 2))
@@ -231,3 +233,48 @@ def k_best(chain: Chain, k: int) -> KBest:
         path.append(place % num_states)
     paths = torch.stack(path[::-1], -1) * active[:, None] * ~scores.isinf()[..., None]
     return KBest(paths.transpose(0, 1), scores.T)
+
+
+def gumbel_noise(seed: int, count: int, dtype: torch.dtype) -> Tensor:
+    """The twin of csrc/noise.cpp: [count] numbers from Philox 4x32-10, in float64 or rounded.
+
+    Words come in blocks of 64 counters, the first words of all of them before the second ones; a
+    double takes two words of one counter.
+    """
+    per_counter = 4 if dtype == torch.float32 else 2
+    blocks = -(-count // (64 * per_counter))
+    words = _philox(seed, torch.arange(64 * blocks).view(blocks, 64))  # [4, blocks, 64]
+    if dtype == torch.float32:
+        integers, most = words.movedim(0, 1) >> 1, 2.0**31 - 1
+    else:
+        pairs = (
+            torch.stack([words[0], words[2]], 1) * 2**31,
+            torch.stack([words[1], words[3]], 1) >> 1,
+        )
+        integers, most = pairs[0] + pairs[1], 2.0**63 - 1
+    uniform = (integers.flatten()[:count].to(dtype) + 0.5) * ((1 - torch.finfo(dtype).eps) / most)
+    return -(-torch.log1p(-uniform.double())).log().to(dtype)
+
+
+def _philox(seed: int, counters: Tensor) -> Tensor:
+    """[4, ...]: four random 32-bit words for each counter."""
+    low = 2**32 - 1
+    words = [counters & low, counters >> 32, torch.zeros_like(counters), torch.zeros_like(counters)]
+    keys = [seed & low, seed >> 32]
+    for _ in range(10):
+        products = [_wide_product(0xD2511F53, words[0]), _wide_product(0xCD9E8D57, words[2])]
+        words = [
+            products[1][0] ^ words[1] ^ keys[0],
+            products[1][1],
+            products[0][0] ^ words[3] ^ keys[1],
+            products[0][1],
+        ]
+        keys = [(keys[0] + 0x9E3779B9) & low, (keys[1] + 0xBB67AE85) & low]
+    return torch.stack(words)
+
+
+def _wide_product(factor: int, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The high and the low 32 bits of a product, without a number of more than 63 bits."""
+    low_half, high_half = factor * (x & 0xFFFF), factor * (x >> 16)
+    middle = high_half + (low_half >> 16)
+    return middle >> 16, ((middle & 0xFFFF) << 16) | (low_half & 0xFFFF)

@@ -7,7 +7,7 @@ structdist.ops.backends()                             # what is in use here, and
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -28,6 +28,7 @@ class Structure:
     name: str
     reference: Reference[Any]
     backends: tuple[AnyBackend, ...]
+    operators: dict[str, AnyBackend]  # by name, of the backends that have them
 
 
 class BackendStatus(NamedTuple):
@@ -38,12 +39,25 @@ class BackendStatus(NamedTuple):
 
 
 _structures: dict[type, Structure] = {}
-_forced: ContextVar[str | None] = ContextVar("structdist_backend", default=None)
+_default = os.environ.get("STRUCTDIST_BACKEND") or None
+_forced: ContextVar[str | None] = ContextVar("structdist_backend", default=_default)
+_forced_last = _default  # the same for the compiler, which cannot follow a context variable
 
 
-def register(problem: type, name: str, reference: Reference[Any], *backends: AnyBackend) -> None:
-    """Make a kind of problem known; the first backend that supports one serves it."""
-    _structures[problem] = Structure(name, reference, backends)
+def register(
+    problem: type,
+    name: str,
+    reference: Reference[Any],
+    *backends: AnyBackend,
+    operators: Sequence[AnyBackend] = (),
+) -> None:
+    """Make a kind of problem known; the first backend that supports one serves it.
+
+    `operators` are backends again, under the same names, in a form that the compiler can keep in
+    a graph. A backend without them leaves compiled code to the reference.
+    """
+    by_name = {backend.NAME: backend for backend in operators}
+    _structures[problem] = Structure(name, reference, backends, by_name)
 
 
 def reference_for(problem: Problem) -> Reference[Any]:
@@ -52,6 +66,13 @@ def reference_for(problem: Problem) -> Reference[Any]:
 
 def backend_for(problem: Problem) -> AnyBackend | None:
     """The backend that serves a problem; None stands for the reference."""
+    backend = _eager_backend_for(problem)
+    if backend is not None and torch.compiler.is_compiling():
+        return _structures[type(problem)].operators.get(backend.NAME)
+    return backend
+
+
+def _eager_backend_for(problem: Problem) -> AnyBackend | None:
     name = forced_backend()
     if name == REFERENCE:
         return None
@@ -74,7 +95,7 @@ def _require_supported(backend: AnyBackend, problem: Problem) -> None:
 
 def forced_backend() -> str | None:
     """The name of the backend that is asked for, if one is."""
-    return _forced.get() or os.environ.get("STRUCTDIST_BACKEND") or None
+    return _forced_last if torch.compiler.is_compiling() else _forced.get()
 
 
 @contextmanager
@@ -83,12 +104,15 @@ def use_backend(name: str) -> Iterator[None]:
 
     "reference" is the textbook, in float64: slow, and differentiable to any order.
     """
+    global _forced_last
     _require_known(name)
-    token = _forced.set(name)
+    before, token = _forced_last, _forced.set(name)
+    _forced_last = name
     try:
         yield
     finally:
         _forced.reset(token)
+        _forced_last = before
 
 
 def _require_known(name: str) -> None:

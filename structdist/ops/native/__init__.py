@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
-from structdist.ops.chain import Chain, full_precision
-from structdist.ops.edges import EdgeForm, sum_to_form
+from structdist.ops.chain import Chain
+from structdist.ops.edges import sum_to_form
 from structdist.ops.native import library
 from structdist.ops.native.library import call, pointers
 from structdist.ops.problem import Best, Draw, Expected, Grads, Needs, Temperature, Values
 from structdist.ops.reference import k_best
-from structdist.ops.rescaled.state import (
-    Filtered,
-    edge_marginals,
-    grad_of_temperature,
-    scaled_exp,
-    shifted_values,
-    surprisals,
-)
-from structdist.ops.scoring import path_scores, path_scores_adjoint
+from structdist.ops.rescaled.state import grad_of_temperature
 
 __all__ = [
     "NAME",
@@ -44,6 +38,7 @@ __all__ = [
 ]
 
 NAME = "native"
+CPU = torch.device("cpu")  # said always: torch has a default device that is another
 
 
 def unsupported(chain: Chain) -> str | None:
@@ -55,38 +50,77 @@ def unsupported(chain: Chain) -> str | None:
 
 
 def _ready(chain: Chain) -> Chain:
-    """Contiguous, and with lengths that lead nowhere else in memory, whatever was given."""
+    """The same in contiguous memory, as kernels want it."""
     emissions, transitions, lengths = chain
-    lengths = lengths.clamp(0, emissions.shape[1])
-    return Chain(emissions.contiguous(), transitions.contiguous(), lengths.contiguous())
+    if emissions.is_contiguous() and transitions.is_contiguous() and lengths.is_contiguous():
+        return chain
+    return Chain(*(x.contiguous() for x in chain))
 
 
 def _like(x: Tensor | None, emissions: Tensor) -> Tensor | None:
-    return None if x is None else x.to(emissions.dtype).contiguous()
+    if x is None or (x.dtype == emissions.dtype and x.is_contiguous()):
+        return x
+    return x.to(emissions.dtype).contiguous()
 
 
 # The forward pass ----------------------------------------------------------------------------
 
 
-def filter(chain: Chain) -> Filtered:
-    """The forward pass. O(N T K^2) time, O(N T K) memory."""
+class Filtered(NamedTuple):
+    """The forward state, in one piece of memory: tensors cost more than small chains do."""
+
+    memory: Tensor  # bytes; `_state` says what stands where
+    log_alpha: Tensor | None  # [N, T, K] float64, or None if no chain is in log space
+
+
+def filter(chain: Chain) -> tuple[Filtered, bool]:
+    """The forward pass, and whether a chain has no path. O(N T K^2) time, O(N T K) memory."""
     chain = _ready(chain)
     emissions = chain.emissions
-    log_alpha = emissions.new_empty(emissions.shape, dtype=torch.float64)
-    log_z = emissions.new_empty(emissions.shape[0], dtype=torch.float64)
-    weights, incoming = torch.zeros_like(emissions), torch.empty_like(emissions)
-    filtered = Filtered(log_alpha, weights, incoming, log_z)
-    call("filter", chain, _state(filtered))
-    return filtered
+    num_chains, num_steps, _ = shape = emissions.shape
+    num_bytes = 2 * _bytes_of_rows(emissions) + num_chains * (8 * num_steps + 8 + 1)
+    memory = torch.empty(num_bytes, dtype=torch.uint8, device=CPU)
+    log_alpha = None if chain.is_shared else torch.empty(shape, dtype=torch.float64, device=CPU)
+    filtered = Filtered(memory, log_alpha)
+    findings = call("filter", chain, _state(chain, filtered))
+    num_impossible, num_underflowed = findings >> 32, findings & 0xFFFFFFFF
+    if num_underflowed > 0:
+        filtered = Filtered(memory, torch.empty(shape, dtype=torch.float64, device=CPU))
+        num_impossible += call("filter_in_log_space", chain, _state(chain, filtered)) >> 32
+    return filtered, num_impossible > 0
 
 
-def _state(filtered: Filtered) -> library.ctypes.Structure:
-    return library.StateArguments(*pointers(*filtered))
+def _padded(emissions: Tensor) -> tuple[int, int, int]:
+    """The shape [N, T, Kp] of tensors whose rows kernels work on as they are."""
+    num_chains, num_steps, num_states = emissions.shape
+    lanes = 32 // emissions.element_size()
+    return num_chains, num_steps, (num_states + lanes - 1) // lanes * lanes
 
 
-def log_partition(filtered: Filtered) -> Tensor:
-    """[N] float64."""
-    return filtered.log_z
+def _bytes_of_rows(emissions: Tensor) -> int:
+    num_chains, num_steps, num_states = emissions.shape
+    return num_chains * num_steps * ((num_states * emissions.element_size() + 31) // 32 * 32)
+
+
+def _state(chain: Chain, filtered: Filtered) -> library.ctypes.Structure:
+    """Rows of weights and of incoming mass, shifts, log Z and flags, one after the other."""
+    num_chains, num_steps, _ = chain.emissions.shape
+    weights, rows = filtered.memory.data_ptr(), _bytes_of_rows(chain.emissions)
+    shift = weights + 2 * rows
+    log_z = shift + 8 * num_chains * num_steps
+    log_alpha = None if filtered.log_alpha is None else filtered.log_alpha.data_ptr()
+    return library.StateArguments(
+        weights, weights + rows, shift, log_z, log_z + 8 * num_chains, log_alpha
+    )
+
+
+def log_partition(chain: Chain, filtered: Filtered, dtype: torch.dtype) -> Tensor:
+    """[N], in float64 or rounded."""
+    num_chains, num_steps, _ = chain.emissions.shape
+    log_z = torch.empty(num_chains, dtype=dtype, device=CPU)
+    start = 2 * _bytes_of_rows(chain.emissions) + 8 * num_chains * num_steps
+    library.round_finite(filtered.memory.data_ptr() + start, log_z)
+    return log_z
 
 
 def log_partition_adjoint(chain: Chain, filtered: Filtered, grad: Tensor, needs: Needs) -> Grads:
@@ -96,10 +130,16 @@ def log_partition_adjoint(chain: Chain, filtered: Filtered, grad: Tensor, needs:
 
 def marginals(chain: Chain, filtered: Filtered, part: int) -> Tensor:
     """Of nodes [N, T, K], the gradient of log Z; or of edges [N, T-1, K, K]."""
-    ones = torch.ones_like(filtered.log_z)
-    nodes, _ = _filter_adjoint(_ready(chain), filtered, None, ones, with_edges=False)
+    chain, ones = _ready(chain), chain.emissions.new_ones(len(chain.emissions))
+    nodes, _ = _filter_adjoint(chain, filtered, None, ones, with_edges=False)
     nodes = nodes.clamp_(max=1)  # not a rounding error more
-    return edge_marginals(chain, filtered, nodes) if part else nodes
+    if part == 0:
+        return nodes
+    num_chains, num_steps, num_states = nodes.shape
+    edges = nodes.new_empty(num_chains, num_steps - 1, num_states, num_states)
+    arguments = library.EdgeMarginalArguments(*pointers(nodes, edges))
+    call("edge_marginals", chain, _state(chain, filtered), arguments)
+    return edges
 
 
 def _filter_adjoint(
@@ -110,38 +150,20 @@ def _filter_adjoint(
     with_edges: bool,
 ) -> tuple[Tensor, Tensor | None]:
     """Gradients from that of log_alpha [N, T, K] and that of log_z [N], either of them None."""
-    emissions, transitions, _ = chain
+    emissions = chain.emissions
     upstream, grad_log_z = _like(upstream, emissions), _like(grad_log_z, emissions)
-    grad_emissions = torch.zeros_like(emissions)
-    (after,), grad_edges = _edge_factors(chain, 1, with_edges), _edge_gradient(chain, with_edges)
-    given = pointers(upstream, grad_log_z, grad_emissions, after, grad_edges)
-    call("filter_adjoint", chain, _state(filtered), library.FilterGradArguments(*given))
-    if after is not None and grad_edges is not None:
-        products = scaled_exp(transitions) * _outer(filtered.weights, after)
-        grad_edges = products + grad_edges.sum(0)
+    grad_emissions = torch.empty_like(emissions)
+    grad_edges = _room_for_edges(chain, with_edges)
+    given = pointers(upstream, grad_log_z, grad_emissions, grad_edges)
+    call("filter_adjoint", chain, _state(chain, filtered), library.FilterGradArguments(*given))
     return grad_emissions, grad_edges
 
 
-def _edge_factors(chain: Chain, count: int, wanted: bool) -> list[Tensor | None]:
-    """Room for the factors [N, T, K] whose product is the gradient of shared transitions."""
-    if not wanted or chain.form is not EdgeForm.SHARED:
-        return [None] * count
-    return [torch.zeros_like(chain.emissions) for _ in range(count)]
-
-
-def _edge_gradient(chain: Chain, wanted: bool) -> Tensor | None:
-    """Room for gradients of edges: for shared transitions, one matrix a thread."""
+def _room_for_edges(chain: Chain, wanted: bool) -> Tensor | None:
     if not wanted:
         return None
-    transitions = chain.transitions
-    if chain.form is not EdgeForm.SHARED:
-        return torch.zeros_like(transitions)
-    return transitions.new_zeros(torch.get_num_threads(), *transitions.shape)
-
-
-def _outer(before: Tensor, after: Tensor) -> Tensor:
-    with full_precision(after.device):
-        return before.flatten(0, 1).T @ after.flatten(0, 1)
+    make = torch.empty_like if len(chain.emissions) else torch.zeros_like
+    return make(chain.transitions)
 
 
 # Expectations and entropies ------------------------------------------------------------------
@@ -189,18 +211,21 @@ def _with_values(
     chain: Chain, filtered: Filtered, values: Values
 ) -> tuple[Chain, Filtered, Tensor, Tensor | None]:
     """Chains and values on their edges in one form; the state is the same in every form."""
-    wide, (nodes, edges) = chain.with_values(values)
+    nodes, edges = values
+    nodes = torch.zeros_like(chain.emissions) if nodes is None else nodes
     nodes = nodes.double().contiguous()
-    if values[1] is None:
+    if edges is None:
         return _ready(chain), filtered, nodes, None
+    wide, (_, edges) = chain.with_values((nodes, edges))
     return _ready(wide), filtered, nodes, _like(edges, chain.emissions)
 
 
 def _expect(
     chain: Chain, filtered: Filtered, nodes: Tensor | None, edges: Tensor | None
 ) -> Expected:
-    expected = Expected(torch.empty_like(filtered.log_z), torch.empty_like(filtered.log_alpha))
-    call("expect", chain, _state(filtered), _expectation(nodes, edges, expected))
+    given = chain.emissions.new_empty(_padded(chain.emissions), dtype=torch.float64)
+    expected = Expected(given.new_empty(len(given)), given)
+    call("expect", chain, _state(chain, filtered), _expectation(nodes, edges, expected))
     return expected
 
 
@@ -220,27 +245,15 @@ def _expect_adjoint(
     needs: Needs,
 ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
     """Gradients of emissions, transitions, node values and edge values."""
-    emissions, transitions, _ = chain
-    with_edges = needs[1] or needs[3]
+    emissions, with_edges = chain.emissions, needs[1] or needs[3]
     grad = grad.to(emissions.dtype).contiguous()
-    grad_emissions = torch.zeros_like(emissions)
-    grad_nodes = torch.zeros_like(emissions) if needs[2] else None
-    p_mean, u, m = _edge_factors(chain, 3, with_edges)
-    grad_edges, grad_values = _edge_gradient(chain, with_edges), _edge_gradient(chain, needs[3])
-    made = pointers(grad, grad_emissions, grad_nodes, p_mean, u, m, grad_edges, grad_values)
+    grad_emissions = torch.empty_like(emissions)
+    grad_nodes = torch.empty_like(emissions) if needs[2] else None
+    grad_edges, grad_values = _room_for_edges(chain, with_edges), _room_for_edges(chain, needs[3])
+    made = pointers(grad, grad_emissions, grad_nodes, grad_edges, grad_values)
     values = _expectation(nodes, edges, expected)
     arguments = library.ExpectGradArguments(*made)
-    call("expect_adjoint", chain, _state(filtered), values, arguments)
-    if p_mean is not None and u is not None and m is not None and grad_edges is not None:
-        p, weight = filtered.weights, scaled_exp(transitions)
-        mass, pull = _outer(p, m), _outer(p, u) + _outer(p_mean, m)
-        if nodes is None:
-            pull = pull + surprisals(transitions, weight) * mass
-        elif edges is not None:
-            pull = pull + shifted_values(transitions, weight, edges) * mass
-        grad_edges = weight * pull + grad_edges.sum(0)
-        if grad_values is not None:
-            grad_values = weight * mass + grad_values.sum(0)
+    call("expect_adjoint", chain, _state(chain, filtered), values, arguments)
     return grad_emissions, grad_edges if needs[1] else None, grad_nodes, grad_values
 
 
@@ -250,16 +263,17 @@ def _expect_adjoint(
 def sample_paths(chain: Chain, filtered: Filtered, uniform: Tensor) -> Tensor:
     """Exact draws [S, N, T] from uniform float64 noise [S, N, T]. O(S N T K)."""
     chain, uniform = _ready(chain), uniform.contiguous()
-    path = uniform.new_zeros(uniform.shape, dtype=torch.long)
+    path = uniform.new_empty(uniform.shape, dtype=torch.long)
     noise, made = pointers(uniform, path)
     draws = library.DrawArguments(len(uniform), noise, None, None, 0, 0, None, made)
-    call("sample_paths", chain, _state(filtered), draws)
+    call("sample_paths", chain, _state(chain, filtered), draws)
     return path
 
 
 def gumbel_ffbs(chain: Chain, filtered: Filtered, gumbel: Tensor, temperature: Temperature) -> Draw:
     """Exact draws from Gumbel noise [S, N, T, K], and their relaxation. O(S N T K)."""
-    return _relaxed_backtrack(_ready(chain), filtered.log_alpha, gumbel, temperature)
+    chain = _ready(chain)
+    return _relaxed_backtrack(chain, _state(chain, filtered), None, gumbel, temperature)
 
 
 def gumbel_ffbs_adjoint(
@@ -282,16 +296,22 @@ def gumbel_ffbs_adjoint(
 
 
 def _relaxed_backtrack(
-    chain: Chain, prefix: Tensor, noise: Tensor | None, temperature: Temperature
+    chain: Chain,
+    state: library.ctypes.Structure,
+    prefix: Tensor | None,
+    noise: Tensor | None,
+    temperature: Temperature,
 ) -> Draw:
-    """Choose by log weights of prefixes [N, T, K], with noise [S, N, T, K] or (S = 1) without."""
+    """Choose by log weights of prefixes [N, T, K], those of the state or others.
+
+    With noise [S, N, T, K] or (S = 1) without.
+    """
     shape = (1, *chain.emissions.shape) if noise is None else noise.shape
     noise = _like(noise, chain.emissions)
-    soft = chain.emissions.new_zeros(shape)
-    draw = Draw(soft, soft.new_zeros(shape[:3], dtype=torch.long))
+    soft = chain.emissions.new_empty(shape)
+    draw = Draw(soft, soft.new_empty(shape[:3], dtype=torch.long))
     temperatures = _temperatures(temperature, draw.path)
-    draws = _draws(draw, temperatures, noise, prefix)
-    call("relaxed_backtrack", chain, draws)
+    call("relaxed_backtrack", chain, state, _draws(draw, temperatures, noise, prefix))
     return draw
 
 
@@ -304,9 +324,9 @@ def _temperatures(temperature: Temperature, path: Tensor) -> Tensor:
 def _draws(
     draw: Draw, temperatures: Tensor, noise: Tensor | None = None, prefix: Tensor | None = None
 ) -> library.ctypes.Structure:
-    inputs, outputs = pointers(noise, prefix), pointers(*draw)
+    inputs, (soft, path) = pointers(noise, prefix), pointers(*draw)
     place = temperatures.data_ptr(), *temperatures.stride()
-    return library.DrawArguments(len(draw.soft), *inputs, *place, *outputs)
+    return library.DrawArguments(len(draw.soft), *inputs, *place, soft, path)
 
 
 def _through_softmax(
@@ -314,13 +334,33 @@ def _through_softmax(
 ) -> tuple[Tensor, Tensor | None]:
     """From the gradient of relaxed draws to those of prefixes and of the transitions taken."""
     grad, temperatures = grad.contiguous(), _temperatures(temperature, draw.path)
-    grad_prefix, grad_edges = torch.zeros_like(chain.emissions), _edge_gradient(chain, needs[1])
+    grad_prefix, grad_edges = torch.empty_like(chain.emissions), _room_for_edges(chain, needs[1])
     pulled = library.SoftGradArguments(*pointers(grad, grad_prefix, grad_edges))
     call("relaxed_backtrack_adjoint", chain, _draws(draw, temperatures), pulled)
-    if grad_edges is None:
-        return grad_prefix, None
-    columns = grad_edges.transpose(-1, -2)
-    return grad_prefix, columns.sum(0) if chain.form is EdgeForm.SHARED else columns
+    return grad_prefix, grad_edges
+
+
+# Given paths ---------------------------------------------------------------------------------
+
+
+def path_scores(chain: Chain, paths: Tensor) -> Tensor:
+    """[S, N] float64, of paths [S, N, T]: 0 if the chain is empty, -inf if none. O(S N T)."""
+    chain, paths = _ready(chain), paths.contiguous()
+    scores = torch.empty(paths.shape[:2], dtype=torch.float64, device=CPU)
+    given = pointers(paths, scores, None, None, None)
+    call("path_scores", chain, library.PathArguments(len(paths), *given))
+    return scores
+
+
+def path_scores_adjoint(chain: Chain, paths: Tensor, grad: Tensor, needs: Needs) -> Grads:
+    """Each step of a path [S, N, T] gets the gradient [S, N] of its path. O(S N T)."""
+    chain, paths = _ready(chain), paths.contiguous()
+    gradient = _like(grad, chain.emissions)
+    grad_emissions = torch.empty_like(chain.emissions) if needs[0] else None
+    grad_edges = _room_for_edges(chain, needs[1])
+    given = pointers(paths, None, gradient, grad_emissions, grad_edges)
+    call("path_scores_adjoint", chain, library.PathArguments(len(paths), *given))
+    return grad_emissions, grad_edges
 
 
 # Best paths ----------------------------------------------------------------------------------
@@ -334,7 +374,7 @@ def viterbi(chain: Chain) -> Best:
 def _viterbi(chain: Chain, came_from: Tensor | None) -> tuple[Best, Tensor]:
     """The best path, and the best scores up to each state [N, T, K]; fills in where from."""
     emissions = chain.emissions
-    path = emissions.new_zeros(emissions.shape[:2], dtype=torch.long)
+    path = emissions.new_empty(emissions.shape[:2], dtype=torch.long)
     best = Best(path, emissions.new_empty(len(emissions), dtype=torch.float64))
     prefix = emissions.new_empty(emissions.shape, dtype=torch.float64)
     call("viterbi", chain, library.BestArguments(*pointers(*best, prefix, came_from)))
@@ -346,7 +386,8 @@ def relaxed_viterbi(chain: Chain, temperature: Temperature) -> tuple[Draw, Tenso
     chain = _ready(chain)
     came_from = chain.emissions.new_empty(chain.emissions.shape, dtype=torch.int32)
     _, prefix = _viterbi(chain, came_from)
-    return _relaxed_backtrack(chain, prefix, None, temperature), came_from
+    no_state = library.StateArguments()
+    return _relaxed_backtrack(chain, no_state, prefix, None, temperature), came_from
 
 
 def relaxed_viterbi_adjoint(
@@ -359,12 +400,7 @@ def relaxed_viterbi_adjoint(
 ) -> Grads:
     """Gradients from that of the relaxed path [1, N, T, K]. O(N T K)."""
     chain = _ready(chain)
-    grad_prefix, columns = _through_softmax(chain, draw, temperature, grad, needs)
-    grad_edges = _edge_gradient(chain, needs[1])
+    grad_prefix, grad_edges = _through_softmax(chain, draw, temperature, grad, needs)
     pulled = library.PrefixGradArguments(*pointers(came_from, grad_prefix, grad_edges))
     call("prefix_adjoint", chain, pulled)
-    transitions = None
-    if grad_edges is not None and columns is not None:
-        shared = chain.form is EdgeForm.SHARED
-        transitions = (grad_edges.sum(0) if shared else grad_edges) + columns
-    return grad_prefix, transitions, grad_of_temperature(draw, temperature, grad, needs)
+    return grad_prefix, grad_edges, grad_of_temperature(draw, temperature, grad, needs)

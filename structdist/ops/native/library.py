@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import warnings
+from collections.abc import Callable, Sequence
+from ctypes import byref
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
@@ -15,9 +17,9 @@ import torch
 from torch import Tensor
 
 from structdist.ops.chain import Chain
-from structdist.ops.edges import EdgeForm
+from structdist.ops.edges import edge_strides
 
-VERSION = 2  # of the interface, as kVersion in csrc/arguments.h
+VERSION = 3  # of the interface, as kVersion in csrc/arguments.h
 REBUILD = "build it again with `pip install --editable .` (or `pip install .`)"
 
 
@@ -40,16 +42,22 @@ ChainArguments = _struct(
     num_threads=INT,
 )
 StateArguments = _struct(
-    "StateArguments", log_alpha=POINTER, weights=POINTER, incoming=POINTER, log_z=POINTER
+    "StateArguments",
+    weights=POINTER,
+    incoming=POINTER,
+    shift=POINTER,
+    log_z=POINTER,
+    in_log_space=POINTER,
+    log_alpha=POINTER,
 )
 FilterGradArguments = _struct(
     "FilterGradArguments",
     upstream=POINTER,
     grad_log_z=POINTER,
     grad_emissions=POINTER,
-    after=POINTER,
     grad_transitions=POINTER,
 )
+EdgeMarginalArguments = _struct("EdgeMarginalArguments", nodes=POINTER, edges=POINTER)
 ExpectationArguments = _struct(
     "ExpectationArguments", node_values=POINTER, edge_values=POINTER, mean=POINTER, value=POINTER
 )
@@ -58,9 +66,6 @@ ExpectGradArguments = _struct(
     grad_value=POINTER,
     grad_emissions=POINTER,
     grad_nodes=POINTER,
-    p_mean=POINTER,
-    u=POINTER,
-    m=POINTER,
     grad_transitions=POINTER,
     grad_edge_values=POINTER,
 )
@@ -78,6 +83,15 @@ DrawArguments = _struct(
 SoftGradArguments = _struct(
     "SoftGradArguments", grad=POINTER, grad_prefix=POINTER, grad_transitions=POINTER
 )
+PathArguments = _struct(
+    "PathArguments",
+    num_samples=INT,
+    paths=POINTER,
+    scores=POINTER,
+    grad=POINTER,
+    grad_emissions=POINTER,
+    grad_transitions=POINTER,
+)
 BestArguments = _struct(
     "BestArguments", path=POINTER, score=POINTER, prefix=POINTER, came_from=POINTER
 )
@@ -92,10 +106,12 @@ LAYOUT = [
             ChainArguments,
             StateArguments,
             FilterGradArguments,
+            EdgeMarginalArguments,
             ExpectationArguments,
             ExpectGradArguments,
             DrawArguments,
             SoftGradArguments,
+            PathArguments,
             BestArguments,
             PrefixGradArguments,
         ),
@@ -111,11 +127,11 @@ def load(folder: Path) -> tuple[ctypes.CDLL | None, str | None]:
         return None, "it was not built: at install there was no C++ compiler"
     try:
         library = ctypes.CDLL(str(file))
-        unfit = _misfit(library)
+        unfit, supported = _misfit(library), library.supported()
     except (OSError, AttributeError) as error:
         unfit = f"{error}"
     if unfit is None:
-        return (library, None) if library.supported() else (None, "this processor lacks AVX2")
+        return (library, None) if supported else (None, "this processor lacks AVX2")
     reason = f"{file.name} is of another version or broken ({unfit}): {REBUILD}"
     warnings.warn(f"structdist runs without its compiled kernels: {reason}", stacklevel=2)
     return None, reason
@@ -134,32 +150,66 @@ def _misfit(library: ctypes.CDLL) -> str | None:
 library, unavailable = load(Path(__file__).parent)
 
 SUFFIX = {torch.float32: "float", torch.float64: "double"}
+_functions: dict[tuple[str, torch.dtype], Callable[..., int]] = {}
 
 
-def call(name: str, chain: Chain, *arguments: ctypes.Structure) -> None:
+def _function(name: str, dtype: torch.dtype, *argument_types: type) -> Callable[..., int]:
+    """A kernel by its name, for float32 or float64."""
+    known = _functions.get((name, dtype))
+    if known is None:
+        known = getattr(library, f"{name}_{SUFFIX[dtype]}")
+        known.restype, known.argtypes = INT, argument_types or None
+        _functions[name, dtype] = known
+    return known
+
+
+def call(name: str, chain: Chain, *arguments: ctypes.Structure) -> int:
     """Run a kernel on contiguous tensors, which the caller keeps alive."""
     emissions, transitions, lengths = chain
     num_chains, num_steps, num_states = emissions.shape
     if num_chains == 0:
-        return
-    matrix = num_states * num_states
-    strides = {
-        EdgeForm.SHARED: (0, 0),
-        EdgeForm.PER_CHAIN: (matrix, 0),
-        EdgeForm.PER_STEP: ((num_steps - 1) * matrix, matrix),
-    }
+        return 0
     problem = ChainArguments(
-        *emissions.shape,
-        *pointers(emissions, transitions, lengths),
-        *strides[chain.form],
+        num_chains,
+        num_steps,
+        num_states,
+        emissions.data_ptr(),
+        transitions.data_ptr(),
+        lengths.data_ptr(),
+        *edge_strides(transitions, num_steps),
         torch.get_num_threads(),
     )
-    function = getattr(library, f"{name}_{SUFFIX[emissions.dtype]}")
-    function(ctypes.byref(problem), *map(ctypes.byref, arguments))
+    return _function(name, emissions.dtype)(byref(problem), *map(byref, arguments))
 
 
 def pointers(*tensors: Tensor | None) -> list[int | None]:
-    """Addresses. A kernel reads and writes contiguous memory only."""
-    for tensor in tensors:
-        assert tensor is None or tensor.is_contiguous()
+    """Addresses of contiguous tensors."""
     return [None if tensor is None else tensor.data_ptr() for tensor in tensors]
+
+
+# For tensors on the CPU; each has a plain twin in ops/finite.py ------------------------------
+
+
+def can_look_at(x: Tensor) -> bool:
+    """Can the library read the numbers of a contiguous tensor?"""
+    return library is not None and x.dtype in SUFFIX and x.device.type == "cpu"
+
+
+def all_below_inf(x: Tensor) -> bool:
+    """Are all numbers of a contiguous tensor below +inf, and none NaN?"""
+    function = _function("all_below_inf", x.dtype, POINTER, INT)
+    return bool(function(x.data_ptr(), x.numel()))
+
+
+def round_finite(doubles: int, out: Tensor) -> None:
+    """Round float64 numbers at an address into a tensor, finite where they were."""
+    function = _function("round_finite", out.dtype, POINTER, POINTER, INT)
+    function(doubles, out.data_ptr(), out.numel())
+
+
+def gumbel_noise_of(seed: int, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """Standard Gumbel noise that a seed stands for."""
+    out = torch.empty(tuple(shape), dtype=dtype, device="cpu")
+    function = _function("gumbel_noise", dtype, INT, POINTER, INT, INT)
+    function(seed, out.data_ptr(), out.numel(), torch.get_num_threads())
+    return out

@@ -16,7 +16,7 @@ from structdist.ops.rescaled.edges import (
     inverse_of,
     times,
 )
-from structdist.ops.rescaled.state import Filtered
+from structdist.ops.rescaled.state import Filtered, narrowed
 from structdist.semirings import softmax
 
 
@@ -70,12 +70,6 @@ def _means_of(chain: Chain, filtered: Filtered, values: Values) -> _Means:
     return _Means(without_padding(chain), filtered, nodes, None if no_edges else edges.to(dtype))
 
 
-def _narrowed(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """Rounded to a dtype, and finite: what it weighs may still be 0."""
-    limit = torch.finfo(dtype).max / 4
-    return x.clamp(-limit, limit).to(dtype)
-
-
 class _Means:
     """Conditional means F of values, or without values on nodes conditional entropies."""
 
@@ -103,7 +97,7 @@ class _Means:
         """
         p = self.filtered.weights[:, t]
         pivot = mean.gather(-1, p.argmax(-1, keepdim=True))
-        p_mean = p * _narrowed(mean - pivot, p.dtype)
+        p_mean = p * narrowed(mean - pivot, p.dtype)
         return p, p_mean + torch.special.entr(p) if self.is_entropy else p_mean, pivot
 
     def at_end(self, mean: Tensor) -> Tensor:
@@ -151,7 +145,7 @@ class _Adjoint:
         means, (filtered, lengths) = self.means, (self.means.filtered, self.means.chain.lengths)
         start = at_last_step(filtered, lengths, grad_value)  # [N, T, K], 0 but at the end
         surplus = means.at_end(self.mean[:, -1]) - self.value[:, None]
-        surplus = _narrowed(torch.where(means.last == 0, 0.0, surplus), start.dtype)
+        surplus = narrowed(torch.where(means.last == 0, 0.0, surplus), start.dtype)
         masses, grads = list(start.unbind(1)), list((start * surplus[:, None]).unbind(1))
         for t in reversed(range(1, len(masses))):
             grad, mass = self._step_back(t, grads[t], masses[t])
@@ -165,7 +159,7 @@ class _Adjoint:
         p, p_mean, pivot = self.means.weigh(self.mean[:, t - 1], t - 1)
         relative = torch.where(active, self.mean[:, t] - self.means.node_at(t) - pivot, 0.0)
         inverse = torch.where(active, inverse_of(incoming), 0.0)
-        unshifted = _narrowed(relative - edges.shift_at(t - 1, incoming), grad.dtype)
+        unshifted = narrowed(relative - edges.shift_at(t - 1, incoming), grad.dtype)
         unshifted = torch.where(inverse > 0, unshifted, 0.0)
         m, u = mass * inverse, (grad - mass * unshifted) * inverse
         weight = edges_at(edges.weight, t - 1)

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from structdist.ops.chain import Chain, full_precision, in_chain, without_padding
 from structdist.ops.edges import EdgeForm, edges_at, edges_into
+from structdist.ops.finite import rounded
 from structdist.ops.problem import Grads, Needs
 from structdist.ops.rescaled.edges import (
     TRUST,
@@ -21,14 +22,18 @@ from structdist.ops.rescaled.edges import (
 from structdist.ops.rescaled.state import Filtered, edge_marginals
 
 
-def filter(chain: Chain) -> Filtered:
-    """The forward pass. O(N T K^2) time, O(N T K) memory besides the exp of the transitions."""
+@torch.no_grad()
+def filter(chain: Chain) -> tuple[Filtered, None]:
+    """The forward pass. O(N T K^2) time, O(N T K) memory besides the exp of the transitions.
+
+    Whether a chain has no path is not said: that would be one more wait for the device.
+    """
     chain = without_padding(chain)
     with full_precision(chain.emissions.device):
         filtered = _filter(chain, in_log_space=False)
         if _underflows(chain, filtered):
             filtered = _filter(chain, in_log_space=True)
-    return filtered
+    return filtered, None
 
 
 def _filter(chain: Chain, in_log_space: bool) -> Filtered:
@@ -86,9 +91,10 @@ def _redo_underflow(
     return log_q.index_put((item, state), torch.logsumexp(logits, -1))
 
 
-def log_partition(filtered: Filtered) -> Tensor:
-    """[N] float64."""
-    return filtered.log_z
+def log_partition(chain: Chain, filtered: Filtered, dtype: torch.dtype) -> Tensor:
+    """[N], in float64 or rounded."""
+    log_z = filtered.log_z
+    return log_z.clone() if dtype == torch.float64 else rounded(log_z, dtype)
 
 
 def log_partition_adjoint(chain: Chain, filtered: Filtered, grad: Tensor, needs: Needs) -> Grads:

@@ -38,6 +38,12 @@ def surprisals(transitions: Tensor, weight: Tensor) -> Tensor:
     return torch.where(weight > 0, column_peaks(transitions).unsqueeze(-2) - transitions, 0.0)
 
 
+def narrowed(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """Rounded to a dtype, so far from overflow that a sum of a million of them is finite too."""
+    limit = torch.finfo(dtype).max / 2**20
+    return x.clamp(-limit, limit).to(dtype)
+
+
 def value_shift(transitions: Tensor, values: Tensor) -> Tensor:
     """[..., 1, K]: the value beside the largest score of each column."""
     return values.gather(-2, transitions.argmax(-2, keepdim=True))
@@ -45,7 +51,9 @@ def value_shift(transitions: Tensor, values: Tensor) -> Tensor:
 
 def shifted_values(transitions: Tensor, weight: Tensor, values: Tensor) -> Tensor:
     """Edge values less the shift of their column, 0 where the weight is 0."""
-    return torch.where(weight > 0, values - value_shift(transitions, values), 0.0)
+    double = values.double()
+    shifted = narrowed(double - value_shift(transitions, double), values.dtype)
+    return torch.where(weight > 0, shifted, 0.0)
 
 
 def edge_marginals(chain: Chain, filtered: Filtered, nodes: Tensor) -> Tensor:

@@ -33,6 +33,45 @@ template <class T> int64_t invert_cdf(const T* weights, int64_t k, double unifor
   return chosen;
 }
 
+// Zeros in the paths of a chain beyond its length.
+inline void zero_path_padding(const Chain& c, const Draws& d, int64_t n) {
+  for (int64_t s = 0; s < d.num_samples; ++s) {
+    int64_t* path = d.path + (s * c.num_chains + n) * c.num_steps;
+    std::fill(path + c.length(n), path + c.num_steps, 0);
+  }
+}
+
+// Log weights of prefixes by their last state, as the forward pass has them.
+template <class T> class LogWeights {
+ public:
+  LogWeights(const Chain& c, const Filtered& f, const std::vector<double>& column_peak)
+      : c_(c), f_(f), column_peak_(column_peak), log_q_(padded<T>(c.num_states)) {}
+
+  void at(int64_t n, int64_t t, double* out) {
+    const int64_t k = c_.num_states;
+    if (f_.in_log_space[n]) {
+      std::copy_n(f_.log_alpha + c_.at(n, t), k, out);
+      return;
+    }
+    const T* emission = static_cast<const T*>(c_.emissions) + c_.at(n, t);
+    const double shift = f_.shift[n * c_.num_steps + t];
+    for (int64_t j = 0; j < k; ++j) out[j] = bounded(emission[j]) - shift;
+    if (t == 0) return;
+    const T* q = static_cast<const T*>(f_.incoming) + c_.row<T>(n, t);
+    const double* peak = column_peak_.data();
+    for (size_t j = 0; j < log_q_.size(); ++j)
+      log_q_[j] = fast_log<T>(q[j] >= trust<T>() ? q[j] : T(1));
+    for (int64_t j = 0; j < k; ++j)
+      out[j] = q[j] >= trust<T>() ? out[j] + peak[j] + double(log_q_[j]) : kMinusInf;
+  }
+
+ private:
+  const Chain& c_;
+  const Filtered& f_;
+  const std::vector<double>& column_peak_;  // of shared transitions
+  std::vector<T> log_q_;
+};
+
 template <class T> class SamplePaths {
  public:
   SamplePaths(const Chain& c, const Filtered& f, const Draws& d, EdgeCache<T> edges)
@@ -48,28 +87,29 @@ template <class T> class SamplePaths {
   // Steps go before samples, which share the weights of a step while they are in cache.
   void run(int64_t index) {
     const Block block(c_, index);
-    for (int64_t n = block.first; n < block.end; ++n)
-      for (int64_t t = c_.lengths[n] - 1; t >= 0; --t) {
+    for (int64_t n = block.first; n < block.end; ++n) {
+      zero_path_padding(c_, d_, n);
+      for (int64_t t = c_.length(n) - 1; t >= 0; --t)
         for (int64_t s = 0; s < d_.num_samples; ++s) choose(s, n, t);
-      }
+    }
   }
 
  private:
   void choose(int64_t s, int64_t n, int64_t t) {
     const int64_t at = (s * c_.num_chains + n) * c_.num_steps + t;
     const double uniform = static_cast<const double*>(d_.noise)[at];
-    const bool last = t == c_.lengths[n] - 1;
+    const bool last = t == c_.length(n) - 1;
     if (!last) weigh_moves_into(d_.path[at + 1], n, t);
     const T* weights = last ? weights_at(n, t) : product_.data();
     d_.path[at] = invert_cdf(weights, k_, uniform, sums_.data());
   }
 
   const T* weights_at(int64_t n, int64_t t) const {
-    return static_cast<const T*>(f_.weights) + c_.at(n, t);
+    return static_cast<const T*>(f_.weights) + c_.row<T>(n, t);
   }
 
   void weigh_moves_into(int64_t j, int64_t n, int64_t t) {
-    const T incoming = static_cast<const T*>(f_.incoming)[c_.at(n, t + 1) + j];
+    const T incoming = static_cast<const T*>(f_.incoming)[c_.row<T>(n, t + 1) + j];
     if (c_.shared() && incoming >= trust<T>()) {
       const Edges<T>& edges = edges_.at(n, t);
       const T *column = &edges.weight_t[j * edges.kp], *weights = weights_at(n, t);
@@ -96,56 +136,103 @@ template <class T> class SamplePaths {
 
 template <class T> class RelaxedBacktrack {
  public:
-  RelaxedBacktrack(const Chain& c, const Draws& d) : c_(c), d_(d), k_(c.num_states), logits_(k_) {}
+  RelaxedBacktrack(const Chain& c, const Filtered& f, const Draws& d, const EdgePack<T>& pack)
+      : c_(c),
+        d_(d),
+        pack_(pack),
+        k_(c.num_states),
+        kp_(padded<T>(k_)),
+        log_weights_(c, f, pack.shared.column_peak),
+        prefix_(k_),
+        logits_(kp_, kMinusInf),
+        soft_(kp_) {}
 
   void run(int64_t index) {
     const Block block(c_, index);
-    for (int64_t n = block.first; n < block.end; ++n)
-      for (int64_t s = 0; s < d_.num_samples; ++s)
-        for (int64_t t = c_.lengths[n] - 1; t >= 0; --t) choose(s, n, t);
+    for (int64_t n = block.first; n < block.end; ++n) {
+      zero_path_padding(c_, d_, n);
+      for (int64_t s = 0; s < d_.num_samples; ++s) zero_row_padding(n, s);
+      for (int64_t t = c_.length(n) - 1; t >= 0; --t) {
+        if (!d_.prefix) log_weights_.at(n, t, prefix_.data());
+        const double* prefix = d_.prefix ? d_.prefix + c_.at(n, t) : prefix_.data();
+        for (int64_t s = 0; s < d_.num_samples; ++s) choose(s, n, t, prefix);
+      }
+    }
   }
 
  private:
-  void choose(int64_t s, int64_t n, int64_t t) {
-    const int64_t at = (s * c_.num_chains + n) * c_.num_steps + t;
-    std::copy_n(d_.prefix + c_.at(n, t), k_, logits_.data());
-    if (d_.noise) {
-      const T* gumbel = static_cast<const T*>(d_.noise) + at * k_;
-      for (int64_t i = 0; i < k_; ++i) logits_[i] += double(gumbel[i]);
-    }
-    if (t + 1 < c_.lengths[n]) {
-      const T* into = static_cast<const T*>(c_.transitions) + c_.edge(n, t) + d_.path[at + 1];
-      for (int64_t i = 0; i < k_; ++i) logits_[i] += bounded(into[i * k_]);
-    }
-    const int64_t chosen = std::max_element(logits_.begin(), logits_.end()) - logits_.begin();
-    d_.path[at] = chosen;
-    if (logits_[chosen] > kMinusInf)  // else there is no path, and nothing to relax
-      relax(logits_[chosen], d_.temperature_of(s, n), static_cast<T*>(d_.soft) + at * k_);
+  void zero_row_padding(int64_t n, int64_t s) const {
+    const int64_t sample = s * c_.num_chains * c_.num_steps * k_;
+    zero_padding<T>(c_, n, static_cast<T*>(d_.soft) + sample);
   }
 
-  void relax(double peak, double temperature, T* soft) const {
-    T total = 0;
-    for (int64_t i = 0; i < k_; ++i) soft[i] = fast_exp<T>(T((logits_[i] - peak) / temperature));
-    for (int64_t i = 0; i < k_; ++i) total += soft[i];
-    for (int64_t i = 0; i < k_; ++i) soft[i] /= total;
+  void choose(int64_t s, int64_t n, int64_t t, const double* prefix) {
+    const int64_t at = (s * c_.num_chains + n) * c_.num_steps + t;
+    double* logits = logits_.data();
+    std::copy_n(prefix, k_, logits);
+    if (d_.noise) {
+      const T* gumbel = static_cast<const T*>(d_.noise) + at * k_;
+      for (int64_t i = 0; i < k_; ++i) logits[i] += double(gumbel[i]);
+    }
+    if (t + 1 < c_.length(n)) add_moves_into(d_.path[at + 1], n, t);
+    const double peak = max_of(logits, kp_);
+    int64_t chosen = 0;
+    while (chosen + 1 < k_ && !(logits[chosen] >= peak)) ++chosen;
+    d_.path[at] = chosen;
+    relax(peak, d_.temperature_of(s, n), static_cast<T*>(d_.soft) + at * k_);
+  }
+
+  void add_moves_into(int64_t j, int64_t n, int64_t t) {
+    double* logits = logits_.data();
+    if (c_.shared()) {
+      const T* scores = &pack_.shared.scores_t[j * kp_];
+      for (int64_t i = 0; i < k_; ++i) logits[i] += bounded(scores[i]);
+    } else {
+      const T* into = static_cast<const T*>(c_.transitions) + c_.edge(n, t) + j;
+      for (int64_t i = 0; i < k_; ++i) logits[i] += bounded(into[i * k_]);
+    }
+  }
+
+  // Zeros where there is no path, hence nothing to relax.
+  void relax(double peak, double temperature, T* soft) {
+    if (peak == kMinusInf) {
+      std::fill_n(soft, k_, T(0));
+      return;
+    }
+    const double sharpness = 1 / temperature;
+    for (int64_t i = 0; i < kp_; ++i) soft_[i] = fast_exp<T>(T((logits_[i] - peak) * sharpness));
+    const T inverse = 1 / sum_of(soft_.data(), kp_);
+    for (int64_t i = 0; i < k_; ++i) soft[i] = soft_[i] * inverse;
   }
 
   const Chain& c_;
   const Draws& d_;
-  int64_t k_;
-  std::vector<double> logits_;
+  const EdgePack<T>& pack_;
+  int64_t k_, kp_;
+  LogWeights<T> log_weights_;
+  std::vector<double> prefix_, logits_;
+  std::vector<T> soft_;
 };
 
 template <class T> class RelaxedBacktrackAdjoint {
  public:
-  RelaxedBacktrackAdjoint(const Chain& c, const Draws& d, const SoftGrad& a, int64_t thread)
-      : c_(c), d_(d), a_(a), thread_(thread), k_(c.num_states), logit_grad_(k_) {}
+  RelaxedBacktrackAdjoint(const Chain& c, const Draws& d, const SoftGrad& a, T* columns)
+      : c_(c),
+        d_(d),
+        a_(a),
+        columns_(columns),
+        k_(c.num_states),
+        kp_(padded<T>(k_)),
+        logit_grad_(kp_, T(0)) {}
 
   void run(int64_t index) {
     const Block block(c_, index);
-    for (int64_t n = block.first; n < block.end; ++n)
+    for (int64_t n = block.first; n < block.end; ++n) {
+      T* grad_prefix = static_cast<T*>(a_.grad_prefix);
+      std::fill(grad_prefix + c_.at(n, 0), grad_prefix + c_.at(n, c_.num_steps), T(0));
       for (int64_t s = 0; s < d_.num_samples; ++s)
-        for (int64_t t = 0; t < c_.lengths[n]; ++t) pull(s, n, t);
+        for (int64_t t = 0; t < c_.length(n); ++t) pull(s, n, t);
+    }
   }
 
  private:
@@ -153,47 +240,66 @@ template <class T> class RelaxedBacktrackAdjoint {
     const int64_t at = (s * c_.num_chains + n) * c_.num_steps + t;
     const T* soft = static_cast<const T*>(d_.soft) + at * k_;
     const T* grad = static_cast<const T*>(a_.grad) + at * k_;
-    T mean = 0;
-    for (int64_t i = 0; i < k_; ++i) mean += soft[i] * grad[i];
+    for (int64_t i = 0; i < k_; ++i) logit_grad_[i] = soft[i] * grad[i];
+    const T mean = sum_of(logit_grad_.data(), kp_);
     const T sharpness = T(1 / d_.temperature_of(s, n));
     for (int64_t i = 0; i < k_; ++i) logit_grad_[i] = soft[i] * (grad[i] - mean) * sharpness;
-    add_to(static_cast<T*>(a_.grad_prefix) + c_.at(n, t));
-    if (t + 1 == c_.lengths[n] || !a_.grad_transitions) return;
-    const int64_t matrix = c_.shared() ? thread_ * k_ * k_ : c_.edge(n, t);
-    add_to(static_cast<T*>(a_.grad_transitions) + matrix + d_.path[at + 1] * k_);
-  }
-
-  void add_to(T* sum) const {
-    for (int64_t i = 0; i < k_; ++i) sum[i] += logit_grad_[i];
+    T* prefix = static_cast<T*>(a_.grad_prefix) + c_.at(n, t);
+    for (int64_t i = 0; i < k_; ++i) prefix[i] += logit_grad_[i];
+    if (t + 1 == c_.length(n) || !a_.grad_transitions) return;
+    const int64_t j = d_.path[at + 1];
+    if (columns_) {
+      T* column = columns_ + j * kp_;
+      for (int64_t i = 0; i < k_; ++i) column[i] += logit_grad_[i];
+    } else {
+      T* into = static_cast<T*>(a_.grad_transitions) + c_.edge(n, t) + j;
+      for (int64_t i = 0; i < k_; ++i) into[i * k_] += logit_grad_[i];
+    }
   }
 
   const Chain& c_;
   const Draws& d_;
   const SoftGrad& a_;
-  int64_t thread_, k_;
+  T* columns_;  // [K, Kp], of this group, each row a column of shared transitions; or none
+  int64_t k_, kp_;
   std::vector<T> logit_grad_;
 };
 
 }  // namespace
 
-template <class T> void sample_paths(const Chain& c, const Filtered& f, const Draws& d) {
-  for_blocks<T>(c, nullptr, Carried::nothing, Sweep::backward, [&](EdgeCache<T> edges, int64_t) {
+template <class T> int64_t sample_paths(const Chain& c, const Filtered& f, const Draws& d) {
+  const EdgePack<T> pack(c, Sweep::backward);
+  for_groups(c, 0.2 * double(d.num_samples), pack, [&](EdgeCache<T> edges, int64_t) {
     return SamplePaths<T>(c, f, d, std::move(edges));
   });
+  return 0;
 }
 
-template <class T> void relaxed_backtrack(const Chain& c, const Draws& d) {
-  for_blocks(c, [&](int64_t) { return RelaxedBacktrack<T>(c, d); });
+template <class T> int64_t relaxed_backtrack(const Chain& c, const Filtered& f, const Draws& d) {
+  const EdgePack<T> pack(c, Sweep::backward);
+  for_groups(c, 0.5 * double(d.num_samples),
+             [&](int64_t) { return RelaxedBacktrack<T>(c, f, d, pack); });
+  return 0;
 }
 
 template <class T>
-void relaxed_backtrack_adjoint(const Chain& c, const Draws& d, const SoftGrad& a) {
-  for_blocks(c, [&](int64_t thread) { return RelaxedBacktrackAdjoint<T>(c, d, a, thread); });
+int64_t relaxed_backtrack_adjoint(const Chain& c, const Draws& d, const SoftGrad& a) {
+  GroupSums<T> columns(c, a.grad_transitions);
+  zero_own_edges<T>(c, a.grad_transitions);
+  for_groups(c, 0.2 * double(d.num_samples),
+             [&](int64_t group) { return RelaxedBacktrackAdjoint<T>(c, d, a, columns.of(group)); });
+  const T* total = columns.total();
+  const int64_t k = c.num_states;
+  for (int64_t i = 0; total && i < k; ++i)
+    for (int64_t j = 0; j < k; ++j)
+      static_cast<T*>(a.grad_transitions)[i * k + j] = total[j * padded<T>(k) + i];
+  return 0;
 }
 
 STRUCTDIST_EXPORT_KERNEL(sample_paths, (const Chain& c, const Filtered& f, const Draws& d),
                          (c, f, d))
-STRUCTDIST_EXPORT_KERNEL(relaxed_backtrack, (const Chain& c, const Draws& d), (c, d))
+STRUCTDIST_EXPORT_KERNEL(relaxed_backtrack, (const Chain& c, const Filtered& f, const Draws& d),
+                         (c, f, d))
 STRUCTDIST_EXPORT_KERNEL(relaxed_backtrack_adjoint,
                          (const Chain& c, const Draws& d, const SoftGrad& a), (c, d, a))
 

@@ -2,25 +2,15 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "arguments.h"
+#include "pool.h"
 #include "product.h"
 #include "scalar_math.h"
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 namespace structdist {
-
-inline int64_t thread_index() {
-#ifdef _OPENMP
-  return omp_get_thread_num();
-#else
-  return 0;
-#endif
-}
 
 constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
 
@@ -33,9 +23,10 @@ template <class T> inline double bounded(T score) {
   return high < -1e300 && high != kMinusInf ? -1e300 : high;
 }
 
-// A mean as it enters products: rounded to T, and finite (what it weighs may still be 0).
+// A mean as it enters products: rounded to T, and so far from overflow that a sum of a million of
+// them is finite too (what it weighs may still be 0).
 template <class T> inline T narrowed(double x) {
-  constexpr double most = double(std::numeric_limits<T>::max()) / 4;
+  constexpr double most = double(std::numeric_limits<T>::max()) / (1 << 20);
   return T(x > most ? most : x < -most ? -most : x);
 }
 
@@ -46,6 +37,12 @@ template <class T> constexpr T trust() {
   return sizeof(T) == 4 ? T(1e-20) : T(1e-150);
 }
 
+// Weights up to here are 0 to logarithms; p log p of the rest is right to the last digits.
+template <class T> constexpr T least() {
+  return sizeof(T) == 4 ? T(1.2e-38) : T(1e-300);
+}
+
+// Is any of the sums too small to trust, or NaN?
 template <class T> inline bool any_underflow(const T* q, int64_t k) {
   int found = 0;
   for (int64_t j = 0; j < k; ++j) found |= !(q[j] >= trust<T>());
@@ -60,9 +57,9 @@ inline int64_t words(int64_t k) {
 struct Possible {
   std::vector<uint64_t> bits;
 
-  Possible(const double* log_alpha, int64_t k) : bits(words(k), 0) {
+  template <class IsPossible> Possible(int64_t k, IsPossible is_possible) : bits(words(k), 0) {
     for (int64_t i = 0; i < k; ++i)
-      if (log_alpha[i] > kMinusInf) bits[i / 64] |= uint64_t(1) << (i % 64);
+      if (is_possible(i)) bits[i / 64] |= uint64_t(1) << (i % 64);
   }
 
   bool any_of(const uint64_t* others) const {
@@ -74,6 +71,9 @@ struct Possible {
 
 enum class Sweep { forward, backward };
 
+// What a sweep carries along edges: nothing, values as given, or their surprisal -log weight.
+enum class Carried { nothing, values, surprisal };
+
 // exp of a transition matrix, each column scaled to have 1 as its largest entry, and its transpose.
 // Optionally also both times elementwise with a matrix of values.
 template <class T> struct Edges {
@@ -83,6 +83,7 @@ template <class T> struct Edges {
   const T* values = nullptr;                  // [K, K], or none
   std::vector<T> weight, weighted_value;      // [K, Kp]
   std::vector<T> weight_t, weighted_value_t;  // [K, Kp], for sweeps back
+  std::vector<T> scores_t;                    // [K, Kp], for sweeps back
   std::vector<double> column_peak;            // [K], the largest score, 0 if all are -inf
   std::vector<double>
       value_shift;                // [K], the value beside the largest score; taken off in products
@@ -97,14 +98,17 @@ template <class T> struct Edges {
     weight.resize(k * kp);
     for (int64_t i = 0; i < k; ++i) {
       T* row = &weight[i * kp];
-      for (int64_t j = 0; j < k; ++j) row[j] = fast_exp<T>(scores[i * k + j] - T(column_peak[j]));
-      std::fill_n(row + k, kp - k, T(0));
+      for (int64_t j = 0; j < k; ++j) row[j] = fast_exp<T>(T(score(i, j) - column_peak[j]));
+      std::fill_n(row + k, kp - k, T(1));  // so that no sum beyond K looks as if it underflowed
     }
     if (carried != Carried::nothing) weigh_values();
     if (sweep == Sweep::forward) {
       mark_allowed();
     } else {
       transpose(weight, weight_t);
+      scores_t.assign(k * kp, T(0));
+      for (int64_t i = 0; i < k; ++i)
+        for (int64_t j = 0; j < k; ++j) scores_t[j * kp + i] = scores[i * k + j];
       if (carried != Carried::nothing) transpose(weighted_value, weighted_value_t);
     }
   }
@@ -126,8 +130,7 @@ template <class T> struct Edges {
   // In use only where the weight is not 0, hence where the value counts.
   T shifted_value(int64_t i, int64_t j) const {
     if (!(weight[i * kp + j] > 0)) return T(0);
-    const double score = double(scores[i * k + j]);
-    return carried == Carried::surprisal ? T(column_peak[j] - score)
+    return carried == Carried::surprisal ? T(column_peak[j] - score(i, j))
                                          : narrowed<T>(double(values[i * k + j]) - value_shift[j]);
   }
 
@@ -150,6 +153,12 @@ template <class T> struct Edges {
       for (int64_t j = 0; j < k; ++j)
         if (scores[i * k + j] > -std::numeric_limits<T>::infinity())
           allowed[j * words(k) + i / 64] |= uint64_t(1) << (i % 64);
+  }
+
+  // Call f(i, j, where the entry is in a padded matrix, its weight) for each edge.
+  template <class F> void each(F f) const {
+    for (int64_t i = 0; i < k; ++i)
+      for (int64_t j = 0; j < k; ++j) f(i, j, i * kp + j, weight[i * kp + j]);
   }
 
   const uint64_t* allowed_into(int64_t j) const { return &allowed[j * words(k)]; }
@@ -184,20 +193,33 @@ template <class T> struct Edges {
   }
 };
 
-// The edges of one step: packed once where all chains share them, else as each is asked for.
+// How edges are to be packed and, where all chains share them, the packed edges.
+template <class T> struct EdgePack {
+  const T* values;
+  Carried carried;
+  Sweep sweep;
+  Edges<T> shared;
+
+  EdgePack(const Chain& c, Sweep direction, Carried what = Carried::nothing,
+           const void* given_values = nullptr)
+      : values(static_cast<const T*>(given_values)), carried(what), sweep(direction) {
+    const T* scores = static_cast<const T*>(c.transitions);
+    if (c.shared()) shared.pack(scores, values, carried, c.num_states, sweep);
+  }
+};
+
+// The edges of one step: the shared ones, else packed as each is asked for.
 template <class T> class EdgeCache {
  public:
-  EdgeCache(const Chain& chain, const T* values, Carried carried, Sweep sweep,
-            const Edges<T>* shared)
-      : chain_(chain), values_(values), carried_(carried), sweep_(sweep), shared_(shared) {}
+  EdgeCache(const Chain& chain, const EdgePack<T>& pack) : chain_(chain), pack_(pack) {}
 
   const Edges<T>& at(int64_t n, int64_t t) {
-    if (shared_) return *shared_;
+    if (chain_.shared()) return pack_.shared;
     const int64_t offset = chain_.edge(n, t);
     if (offset != packed_) {
       const T* scores = static_cast<const T*>(chain_.transitions) + offset;
-      const T* values = values_ ? values_ + offset : nullptr;
-      own_.pack(scores, values, carried_, chain_.num_states, sweep_);
+      const T* values = pack_.values ? pack_.values + offset : nullptr;
+      own_.pack(scores, values, pack_.carried, chain_.num_states, pack_.sweep);
       packed_ = offset;
     }
     return own_;
@@ -205,10 +227,7 @@ template <class T> class EdgeCache {
 
  private:
   const Chain& chain_;
-  const T* values_;
-  Carried carried_;
-  Sweep sweep_;
-  const Edges<T>* shared_;
+  const EdgePack<T>& pack_;
   Edges<T> own_;
   int64_t packed_ = -1;
 };
@@ -220,46 +239,91 @@ struct Block {
 
   Block(const Chain& c, int64_t index)
       : chain(c), first(index * c.rows()), end(std::min(first + c.rows(), c.num_chains)) {
-    for (int64_t n = first; n < end; ++n) longest = std::max(longest, c.lengths[n]);
+    for (int64_t n = first; n < end; ++n) longest = std::max(longest, c.length(n));
   }
 
   // Call f(n, row) for each chain that has a step t.
   template <class F> void each(int64_t t, F f) const {
     for (int64_t n = first; n < end; ++n)
-      if (t < chain.lengths[n]) f(n, n - first);
+      if (t < chain.length(n)) f(n, n - first);
   }
 };
 
-template <class T> double sum_of(const T* x, int64_t k) {
-  double sum = 0;
-  for (int64_t j = 0; j < k; ++j) sum += x[j];
-  return sum;
+// Zeros in all entries of a tensor [N, T, K] beyond a chain's length.
+template <class T> void zero_padding(const Chain& c, int64_t n, void* x) {
+  T* begin = static_cast<T*>(x) + c.at(n, c.length(n));
+  std::fill(begin, static_cast<T*>(x) + c.at(n, c.num_steps), T(0));
 }
 
-// Run a sweep over all blocks, on all threads. make_sweep(thread) gives each thread an object of
-// its own, with a method run(block).
-template <class MakeSweep> void for_blocks(const Chain& c, MakeSweep make_sweep) {
-#pragma omp parallel num_threads(c.num_threads)
-  {
-    auto sweep = make_sweep(thread_index());
-#pragma omp for schedule(dynamic)
-    for (int64_t index = 0; index < c.blocks(); ++index) sweep.run(index);
+// Blocks are cut into groups of neighbours, by the problem alone and never by the number of
+// threads. A group is done in order by one thread; what groups have summed up is added in their
+// order. So results are the same, to the bit, on any number of threads.
+class Groups {
+ public:
+  explicit Groups(const Chain& c) : blocks_(c.blocks()) {
+    const int64_t room = int64_t(1) << 24;  // numbers that sums of all groups may take
+    const int64_t most = std::max<int64_t>(2, room / (c.num_states * padded<float>(c.num_states)));
+    count_ = std::min({int64_t(16), most, blocks_});
   }
+  int64_t count() const { return count_; }
+  int64_t begin(int64_t group) const { return blocks_ * group / count_; }
+
+ private:
+  int64_t blocks_, count_;
+};
+
+// How many threads are worth their wake-up for a sweep that does `products` matrix products a step.
+inline int64_t worthwhile_threads(const Chain& c, double products) {
+  const double k = double(c.num_states), steps = double(c.num_chains) * double(c.num_steps);
+  const double nanoseconds = steps * (products * k * k / 12 + k * (2 + 2 * products));
+  const double half_milliseconds = nanoseconds / 5e5;
+  if (half_milliseconds < 2) return 1;
+  return std::min<int64_t>(c.num_threads, int64_t(half_milliseconds));
 }
 
-// The same for a sweep that needs edges: make_sweep(edges, thread).
-template <class T, class MakeSweep>
-void for_blocks(const Chain& c, const void* values, Carried carried, Sweep direction,
-                MakeSweep make_sweep) {
-  const T* edge_values = static_cast<const T*>(values);
-  Edges<T> shared;
-  if (c.shared())
-    shared.pack(static_cast<const T*>(c.transitions), edge_values, carried, c.num_states,
-                direction);
-  for_blocks(c, [&](int64_t thread) {
-    EdgeCache<T> edges(c, edge_values, carried, direction, c.shared() ? &shared : nullptr);
-    return make_sweep(std::move(edges), thread);
+// Run a sweep over all blocks. make_sweep(group) gives each group an object of its own, with a
+// method run(block).
+template <class MakeSweep> void for_groups(const Chain& c, double products, MakeSweep make_sweep) {
+  const Groups groups(c);
+  for_pieces(groups.count(), worthwhile_threads(c, products), [&](int64_t group) {
+    auto sweep = make_sweep(group);
+    for (int64_t index = groups.begin(group); index < groups.begin(group + 1); ++index)
+      sweep.run(index);
   });
+}
+
+// The same for a sweep that needs edges: make_sweep(edges, group).
+template <class T, class MakeSweep>
+void for_groups(const Chain& c, double products, const EdgePack<T>& pack, MakeSweep make_sweep) {
+  for_groups(c, products, [&](int64_t group) { return make_sweep(EdgeCache<T>(c, pack), group); });
+}
+
+// What transitions that all chains share sum up to: one matrix [K, Kp] for each group.
+template <class T> class GroupSums {
+ public:
+  GroupSums(const Chain& c, bool wanted)
+      : size_(c.num_states * padded<T>(c.num_states)),
+        count_(Groups(c).count()),
+        sums_(wanted && c.shared() ? size_ * count_ : 0, T(0)) {}
+  T* of(int64_t group) { return sums_.empty() ? nullptr : &sums_[size_ * group]; }
+  // The sum over groups, in the place of the first.
+  const T* total() {
+    if (sums_.empty()) return nullptr;
+    for (int64_t group = 1; group < count_; ++group)
+      for (int64_t i = 0; i < size_; ++i) sums_[i] += sums_[size_ * group + i];
+    return sums_.data();
+  }
+
+ private:
+  int64_t size_, count_;
+  std::vector<T> sums_;
+};
+
+// Zeros in the gradients of edges that chains do not share, which are added up in place.
+template <class T> void zero_own_edges(const Chain& c, void* grad_edges) {
+  if (!grad_edges || c.shared()) return;
+  const int64_t matrices = c.num_chains * (c.step_stride ? c.num_steps - 1 : 1);
+  std::fill_n(static_cast<T*>(grad_edges), matrices * c.num_states * c.num_states, T(0));
 }
 
 }  // namespace structdist
@@ -267,9 +331,9 @@ void for_blocks(const Chain& c, const void* values, Carried carried, Sweep direc
 // Each kernel is a template, and has a C name for float and one for double.
 #define STRUCTDIST_EXPORT extern "C" __attribute__((visibility("default")))
 #define STRUCTDIST_EXPORT_KERNEL(name, parameters, arguments) \
-  STRUCTDIST_EXPORT void name##_float parameters {            \
-    structdist::name<float> arguments;                        \
+  STRUCTDIST_EXPORT int64_t name##_float parameters {         \
+    return structdist::name<float> arguments;                 \
   }                                                           \
-  STRUCTDIST_EXPORT void name##_double parameters {           \
-    structdist::name<double> arguments;                       \
+  STRUCTDIST_EXPORT int64_t name##_double parameters {        \
+    return structdist::name<double> arguments;                \
   }

@@ -20,19 +20,28 @@
 namespace structdist {
 namespace {
 
-// P and P (F - pivot) of one step, [K], for the entropy P (F - log P - pivot); returns the pivot.
+constexpr int64_t kChunk = 32;  // steps whose outer products are made together
+
+Carried carried_by(const Expectation& v) {
+  if (v.is_entropy()) return Carried::surprisal;
+  return v.edge_values ? Carried::values : Carried::nothing;
+}
+
+// P and P (F - pivot) of one step, [Kp], for the entropy P (F - log P - pivot); returns the pivot.
 template <class T>
-double weigh_means(const Filtered& f, const Expectation& v, int64_t at, int64_t k, T* p,
+double weigh_means(const Filtered& f, const Expectation& v, int64_t at, int64_t kp, T* p,
                    T* p_mean) {
-  std::copy_n(static_cast<const T*>(f.weights) + at, k, p);
-  const double *mean = v.mean + at, *log_p = f.log_alpha + at;
-  const double pivot = mean[std::max_element(p, p + k) - p];
+  std::copy_n(static_cast<const T*>(f.weights) + at, kp, p);
+  const double* mean = v.mean + at;
+  const T largest = max_of(p, kp);
+  int64_t likeliest = 0;
+  while (likeliest + 1 < kp && !(p[likeliest] >= largest)) ++likeliest;
+  const double pivot = mean[likeliest];
   if (v.is_entropy()) {
-    for (int64_t i = 0; i < k; ++i)
-      p_mean[i] = p[i] > 0 ? p[i] * T(mean[i] - log_p[i] - pivot) : T(0);
+    for (int64_t i = 0; i < kp; ++i)
+      p_mean[i] = p[i] * (T(mean[i] - pivot) - fast_log<T>(p[i] > least<T>() ? p[i] : T(1)));
   } else {
-    for (int64_t i = 0; i < k; ++i)
-      p_mean[i] = p[i] > 0 ? p[i] * narrowed<T>(mean[i] - pivot) : T(0);
+    for (int64_t i = 0; i < kp; ++i) p_mean[i] = p[i] * narrowed<T>(mean[i] - pivot);
   }
   return pivot;
 }
@@ -70,12 +79,15 @@ template <class T> class Expect {
     const Block block(c_, index);
     for (int64_t n = block.first; n < block.end; ++n) v_.value[n] = 0;
     block.each(0, [&](int64_t n, int64_t) {
-      for (int64_t at = c_.at(n, 0); at < c_.at(n, 0) + k_; ++at) v_.mean[at] = v_.node_value(at);
+      double* mean = v_.mean + c_.row<T>(n, 0);
+      std::fill_n(mean, kp_, 0.0);
+      for (int64_t j = 0; j < k_; ++j) mean[j] = v_.node_value(c_.at(n, 0) + j);
     });
     for (int64_t t = 1; t < block.longest; ++t) {
       const Edges<T>& edges = edges_.at(block.first, t - 1);
       block.each(t, [&](int64_t n, int64_t row) {
-        pivot_[row] = weigh_means(f_, v_, c_.at(n, t - 1), k_, &p_[row * kp_], &p_mean_[row * kp_]);
+        pivot_[row] =
+            weigh_means(f_, v_, c_.row<T>(n, t - 1), kp_, &p_[row * kp_], &p_mean_[row * kp_]);
       });
       times(c_.rows(), p_mean_.data(), edges.weight, from_means_.data(), k_, kp_);
       if (edges.carried != Carried::nothing)
@@ -87,27 +99,31 @@ template <class T> class Expect {
 
  private:
   void arrive(const Edges<T>& edges, int64_t n, int64_t t, int64_t row) {
-    const T* q = static_cast<const T*>(f_.incoming) + c_.at(n, t);
+    const T* q = static_cast<const T*>(f_.incoming) + c_.row<T>(n, t);
     const T *a = &from_means_[row * kp_], *b = &from_values_[row * kp_];
-    double* mean = v_.mean + c_.at(n, t);
-    for (int64_t j = 0; j < k_; ++j)
-      mean[j] = double((a[j] + b[j]) / (q[j] >= trust<T>() ? q[j] : T(1))) + pivot_[row];
+    double* mean = v_.mean + c_.row<T>(n, t);
+    const double pivot = pivot_[row];
+    for (int64_t j = 0; j < kp_; ++j)
+      mean[j] = double((a[j] + b[j]) / (q[j] >= trust<T>() ? q[j] : T(1))) + pivot;
     if (v_.is_entropy()) {
-      for (int64_t j = 0; j < k_; ++j) log_q_[j] = fast_log<T>(q[j] >= trust<T>() ? q[j] : T(1));
-      for (int64_t j = 0; j < k_; ++j) mean[j] = std::max(mean[j] + double(log_q_[j]), 0.0);
+      for (int64_t j = 0; j < kp_; ++j) log_q_[j] = fast_log<T>(q[j] >= trust<T>() ? q[j] : T(1));
+      for (int64_t j = 0; j < kp_; ++j) {
+        const double entropy = mean[j] + double(log_q_[j]);
+        mean[j] = entropy < 0 ? 0 : entropy;
+      }
     } else {
       const double* node_value = v_.node_values + c_.at(n, t);
       for (int64_t j = 0; j < k_; ++j) mean[j] += edges.value_shift[j] + node_value[j];
     }
-    if (!any_underflow(q, k_)) return;
+    if (!any_underflow(q, kp_)) return;
     for (int64_t j = 0; j < k_; ++j)
       if (!(q[j] >= trust<T>()))
         mean[j] = arrive_in_log_space(edges, n, t, j) + v_.node_value(c_.at(n, t) + j);
   }
 
   double arrive_in_log_space(const Edges<T>& edges, int64_t n, int64_t t, int64_t j) {
-    const double *before = f_.log_alpha + c_.at(n, t - 1), *mean = v_.mean + c_.at(n, t - 1);
-    if (f_.log_alpha[c_.at(n, t) + j] == kMinusInf) return 0;
+    if (!f_.in_log_space[n] || f_.log_alpha[c_.at(n, t) + j] == kMinusInf) return 0;
+    const double *before = f_.log_alpha + c_.at(n, t - 1), *mean = v_.mean + c_.row<T>(n, t - 1);
     double sum = 0;
     edges.given_after(before, j, w_.data());
     for (int64_t i = 0; i < k_; ++i) {
@@ -118,9 +134,9 @@ template <class T> class Expect {
   }
 
   double overall(int64_t n) const {
-    const int64_t at = c_.at(n, c_.lengths[n] - 1);
+    const int64_t at = c_.row<T>(n, c_.length(n) - 1);
     const T* p = static_cast<const T*>(f_.weights) + at;
-    const double total = sum_of(p, k_);
+    const double total = sum_of(p, kp_);
     double sum = 0;
     for (int64_t j = 0; j < k_; ++j)
       if (p[j] > 0) sum += p[j] / total * (v_.mean[at + j] + surprisal_at_end(v_, p[j] / total));
@@ -136,28 +152,35 @@ template <class T> class Expect {
   std::vector<double> pivot_, w_;
 };
 
+// What shared transitions get, summed up by one group: products of rows p, p_mean and u, m, and the
+// rest from columns that underflowed. With V the shifted edge values,
+//     grad transitions = E * (p'u + p_mean'm + V * p'm) + rest,   grad edge values = E * p'm +
+//     rest.
+template <class T> struct EdgeSums {
+  T *pulls, *masses, *rest, *rest_of_values;  // [K, Kp] each, or none
+};
+
 template <class T> class ExpectAdjoint {
  public:
   ExpectAdjoint(const Chain& c, const Filtered& f, const Expectation& v, const ExpectGrad& a,
-                EdgeCache<T> edges, int64_t thread)
+                EdgeCache<T> edges, EdgeSums<T> sums)
       : c_(c),
         f_(f),
         v_(v),
         a_(a),
         edges_(std::move(edges)),
-        thread_(thread),
+        sums_(sums),
         k_(c.num_states),
         kp_(padded<T>(k_)),
         grad_(c.rows() * kp_, T(0)),
         mass_(grad_),
-        u_(grad_),
-        m_(grad_),
+        um_(2 * c.rows() * kp_, T(0)),
+        e_um_(um_),
         p_(grad_),
         p_mean_(grad_),
-        eu_(grad_),
-        em_(grad_),
         evm_(grad_),
-        log_q_(k_),
+        log_q_(kp_),
+        chunk_(sums.pulls ? 3 * c.rows() * kChunk * kp_ : 0),
         pivot_(c.rows()),
         w_(k_),
         grad_after_(k_),
@@ -165,39 +188,52 @@ template <class T> class ExpectAdjoint {
 
   void run(int64_t index) {
     const Block block(c_, index);
-    std::fill(u_.begin(), u_.end(), T(0));
-    std::fill(m_.begin(), m_.end(), T(0));
+    for (int64_t n = block.first; n < block.end; ++n) {
+      zero_padding<T>(c_, n, a_.grad_emissions);
+      if (a_.grad_nodes) zero_padding<T>(c_, n, a_.grad_nodes);
+    }
+    std::fill(um_.begin(), um_.end(), T(0));
     for (int64_t t = block.longest - 1; t >= 0; --t) {
       block.each(t, [&](int64_t n, int64_t row) { take_in(n, t, row); });
       if (t == 0) break;
       const Edges<T>& edges = edges_.at(block.first, t - 1);
       block.each(t, [&](int64_t n, int64_t row) { scale(edges, n, t, row); });
-      times(c_.rows(), u_.data(), edges.weight_t, eu_.data(), k_, kp_);
-      times(c_.rows(), m_.data(), edges.weight_t, em_.data(), k_, kp_);
+      times(c_.rows(), u(0), edges.weight_t, eu(0), k_, kp_);
+      times(c_.rows(), m(0), edges.weight_t, em(0), k_, kp_);
       if (edges.carried != Carried::nothing)
-        times(c_.rows(), m_.data(), edges.weighted_value_t, evm_.data(), k_, kp_);
+        times(c_.rows(), m(0), edges.weighted_value_t, evm_.data(), k_, kp_);
       block.each(t, [&](int64_t n, int64_t row) { step_back(edges, n, t, row); });
+      if (sums_.pulls && (t - 1) % kChunk == 0)
+        block.each(t, [&](int64_t n, int64_t row) { add_products(n, t - 1, row); });
     }
   }
 
  private:
+  T* u(int64_t row) { return &um_[row * kp_]; }
+  T* m(int64_t row) { return &um_[(c_.rows() + row) * kp_]; }
+  T* eu(int64_t row) { return &e_um_[row * kp_]; }
+  T* em(int64_t row) { return &e_um_[(c_.rows() + row) * kp_]; }
+  // Rows of u, m and p_mean that wait for their outer products.
+  T* chunk(int64_t which, int64_t row, int64_t t) {
+    return &chunk_[((which * c_.rows() + row) * kChunk + t % kChunk) * kp_];
+  }
+
   const T* incoming(int64_t n, int64_t t) const {
-    return static_cast<const T*>(f_.incoming) + c_.at(n, t);
+    return static_cast<const T*>(f_.incoming) + c_.row<T>(n, t);
   }
 
   // The mean before step t, R_j, less the pivot (for the entropy: as it was after step t).
   double relative(int64_t n, int64_t t, int64_t row, int64_t j) const {
-    const int64_t at = c_.at(n, t) + j;
-    return v_.mean[at] - v_.node_value(at) - pivot_[row];
+    return v_.mean[c_.row<T>(n, t) + j] - v_.node_value(c_.at(n, t) + j) - pivot_[row];
   }
 
   // At the last step the gradients begin; at each, they are those of emissions and node values.
   void take_in(int64_t n, int64_t t, int64_t row) {
     T *g = &grad_[row * kp_], *mass = &mass_[row * kp_];
-    const int64_t at = c_.at(n, t);
-    if (t == c_.lengths[n] - 1) {
+    if (t == c_.length(n) - 1) {
+      const int64_t at = c_.row<T>(n, t);
       const T* p = static_cast<const T*>(f_.weights) + at;
-      const double total = sum_of(p, k_);  // 0 where no path is allowed
+      const double total = sum_of(p, kp_);  // 0 where no path is allowed
       const T scale = total > 0 ? T(static_cast<const T*>(a_.grad_value)[n] / total) : T(0);
       for (int64_t j = 0; j < k_; ++j) mass[j] = p[j] * scale;
       for (int64_t j = 0; j < k_; ++j) {
@@ -205,83 +241,108 @@ template <class T> class ExpectAdjoint {
         g[j] = p[j] > 0 ? mass[j] * narrowed<T>(v_.mean[at + j] + end - v_.value[n]) : T(0);
       }
     }
-    std::copy_n(g, k_, static_cast<T*>(a_.grad_emissions) + at);
-    if (a_.grad_nodes) std::copy_n(mass, k_, static_cast<T*>(a_.grad_nodes) + at);
+    std::copy_n(g, k_, static_cast<T*>(a_.grad_emissions) + c_.at(n, t));
+    if (a_.grad_nodes) std::copy_n(mass, k_, static_cast<T*>(a_.grad_nodes) + c_.at(n, t));
   }
 
   // u = (G - M R) / q and m = M / q, where q is trusted. R without the shift, as the values are.
   void scale(const Edges<T>& edges, int64_t n, int64_t t, int64_t row) {
     const int64_t r = row * kp_;
-    pivot_[row] = weigh_means(f_, v_, c_.at(n, t - 1), k_, &p_[r], &p_mean_[r]);
-    const T* q = incoming(n, t);
-    for (int64_t j = 0; j < k_; ++j)
-      log_q_[j] = v_.is_entropy() ? fast_log<T>(q[j] >= trust<T>() ? q[j] : T(1)) : T(0);
+    pivot_[row] = weigh_means(f_, v_, c_.row<T>(n, t - 1), kp_, &p_[r], &p_mean_[r]);
+    const T *q = incoming(n, t), *mass = &mass_[r], *grad = &grad_[r];
+    T *u_row = u(row), *m_row = m(row), *log_q = log_q_.data();
+    const double *mean = v_.mean + c_.row<T>(n, t), *shift = edges.value_shift.data();
+    const double pivot = pivot_[row];
+    if (v_.is_entropy()) {
+      for (int64_t j = 0; j < kp_; ++j) log_q[j] = fast_log<T>(q[j] >= trust<T>() ? q[j] : T(1));
+      for (int64_t j = 0; j < kp_; ++j) {
+        const T inverse = q[j] >= trust<T>() ? T(1) / q[j] : T(0);
+        m_row[j] = mass[j] * inverse;
+        u_row[j] = (grad[j] - mass[j] * T(mean[j] - pivot - double(log_q[j]))) * inverse;
+      }
+      return;
+    }
+    const double* node_value = v_.node_values + c_.at(n, t);
     for (int64_t j = 0; j < k_; ++j) {
       const T inverse = q[j] >= trust<T>() ? T(1) / q[j] : T(0);
-      m_[r + j] = mass_[r + j] * inverse;
-      const double shift = edges.value_shift[j] + double(log_q_[j]);
-      const T unshifted = inverse > 0 ? narrowed<T>(relative(n, t, row, j) - shift) : T(0);
-      u_[r + j] = (grad_[r + j] - mass_[r + j] * unshifted) * inverse;
+      m_row[j] = mass[j] * inverse;
+      const T unshifted = narrowed<T>(mean[j] - node_value[j] - pivot - shift[j]);
+      u_row[j] = inverse > 0 ? (grad[j] - mass[j] * unshifted) * inverse : T(0);
     }
   }
 
   void step_back(const Edges<T>& edges, int64_t n, int64_t t, int64_t row) {
     const int64_t r = row * kp_;
     const T* q = incoming(n, t);
-    std::copy_n(&grad_[r], k_, grad_after_.data());
-    std::copy_n(&mass_[r], k_, mass_after_.data());
-    for (int64_t i = 0; i < k_; ++i) {
-      mass_[r + i] = p_[r + i] * em_[r + i];
-      grad_[r + i] = p_[r + i] * (eu_[r + i] + evm_[r + i]) + p_mean_[r + i] * em_[r + i];
+    const bool underflow = f_.in_log_space[n] && any_underflow(q, kp_);
+    if (underflow) {
+      std::copy_n(&grad_[r], k_, grad_after_.data());
+      std::copy_n(&mass_[r], k_, mass_after_.data());
     }
-    const int64_t edge = add_trusted_edges(edges, n, t, r);
-    if (!any_underflow(q, k_)) return;
+    const T *p = &p_[r], *p_mean = &p_mean_[r], *eu_row = eu(row), *em_row = em(row);
+    const T* evm = &evm_[r];
+    T *mass = &mass_[r], *grad = &grad_[r];
+    for (int64_t i = 0; i < kp_; ++i) {
+      mass[i] = p[i] * em_row[i];
+      grad[i] = p[i] * (eu_row[i] + evm[i]) + p_mean[i] * em_row[i];
+    }
+    if (sums_.pulls) {
+      std::copy_n(u(row), kp_, chunk(0, row, t - 1));
+      std::copy_n(m(row), kp_, chunk(1, row, t - 1));
+      std::copy_n(p_mean, kp_, chunk(2, row, t - 1));
+    } else if (a_.grad_transitions) {
+      add_own_edges(edges, n, t, row);
+    }
+    if (!underflow) return;
     for (int64_t j = 0; j < k_; ++j)
       if (!(q[j] >= trust<T>()) && (grad_after_[j] != 0 || mass_after_[j] != 0))
-        leave_in_log_space(edges, n, t, row, j, edge);
+        leave_in_log_space(edges, n, t, row, j);
   }
 
-  // Returns where this step's gradients of edges are.
-  int64_t add_trusted_edges(const Edges<T>& edges, int64_t n, int64_t t, int64_t r) {
-    if (!a_.grad_transitions) return 0;
-    if (c_.shared()) {
-      const int64_t at = c_.at(n, t - 1);
-      std::copy_n(&p_mean_[r], k_, static_cast<T*>(a_.p_mean) + at);
-      std::copy_n(&u_[r], k_, static_cast<T*>(a_.u) + at);
-      std::copy_n(&m_[r], k_, static_cast<T*>(a_.m) + at);
-      return thread_ * k_ * k_;
-    }
+  void add_products(int64_t n, int64_t begin, int64_t row) {
+    const int64_t count = std::min(kChunk, c_.length(n) - 1 - begin);
+    const T* p = static_cast<const T*>(f_.weights) + c_.row<T>(n, begin);
+    add_outer(p, kp_, chunk(0, row, 0), count, sums_.pulls, k_, kp_);
+    add_outer(chunk(2, row, 0), kp_, chunk(1, row, 0), count, sums_.pulls, k_, kp_);
+    if (sums_.masses) add_outer(p, kp_, chunk(1, row, 0), count, sums_.masses, k_, kp_);
+  }
+
+  void add_own_edges(const Edges<T>& edges, int64_t n, int64_t t, int64_t row) {
     const int64_t offset = c_.edge(n, t - 1);
     T* grad_edges = static_cast<T*>(a_.grad_transitions) + offset;
-    T* grad_values = static_cast<T*>(a_.grad_edge_values) + offset;
+    T* grad_values = a_.grad_edge_values ? static_cast<T*>(a_.grad_edge_values) + offset : nullptr;
+    const T *p = &p_[row * kp_], *p_mean = &p_mean_[row * kp_], *u_row = u(row), *m_row = m(row);
     for (int64_t i = 0; i < k_; ++i)
       for (int64_t j = 0; j < k_; ++j) {
         const T weight = edges.weight[i * kp_ + j];
         const T value = edges.carried != Carried::nothing ? edges.shifted_value(i, j) : T(0);
-        const T mass = p_[r + i] * weight * m_[r + j];
-        if (a_.grad_edge_values) grad_values[i * k_ + j] += mass;
-        grad_edges[i * k_ + j] +=
-            weight * (p_[r + i] * u_[r + j] + p_mean_[r + i] * m_[r + j]) + mass * value;
+        const T mass = p[i] * weight * m_row[j];
+        if (grad_values) grad_values[i * k_ + j] += mass;
+        grad_edges[i * k_ + j] += weight * (p[i] * u_row[j] + p_mean[i] * m_row[j]) + mass * value;
       }
-    return offset;
   }
 
-  void leave_in_log_space(const Edges<T>& edges, int64_t n, int64_t t, int64_t row, int64_t j,
-                          int64_t edge) {
-    const int64_t before = c_.at(n, t - 1);
-    if (!edges.given_after(f_.log_alpha + before, j, w_.data())) return;
+  void leave_in_log_space(const Edges<T>& edges, int64_t n, int64_t t, int64_t row, int64_t j) {
+    const double* before = v_.mean + c_.row<T>(n, t - 1);
+    if (!edges.given_after(f_.log_alpha + c_.at(n, t - 1), j, w_.data())) return;
+    T *column = sums_.rest, *of_values = sums_.rest_of_values;
+    int64_t stride = kp_;
+    if (!c_.shared() && a_.grad_transitions) {
+      const int64_t offset = c_.edge(n, t - 1);
+      column = static_cast<T*>(a_.grad_transitions) + offset, stride = k_;
+      if (a_.grad_edge_values) of_values = static_cast<T*>(a_.grad_edge_values) + offset;
+    }
     const double r_j = relative(n, t, row, j);
     for (int64_t i = 0; i < k_; ++i) {
       if (w_[i] == 0) continue;
       const double value = value_of_edge(edges, v_, w_[i], i, j);
-      const double mean = v_.mean[before + i] - pivot_[row];
+      const double mean = before[i] - pivot_[row];
       const T mass = T(w_[i] * mass_after_[j]);
       const T grad = T(w_[i] * (grad_after_[j] + mass_after_[j] * (mean + value - r_j)));
       mass_[row * kp_ + i] += mass;
       grad_[row * kp_ + i] += grad;
-      if (!a_.grad_transitions) continue;
-      static_cast<T*>(a_.grad_transitions)[edge + i * k_ + j] += grad;
-      if (a_.grad_edge_values) static_cast<T*>(a_.grad_edge_values)[edge + i * k_ + j] += mass;
+      if (column) column[i * stride + j] += grad;
+      if (of_values) of_values[i * stride + j] += mass;
     }
   }
 
@@ -290,25 +351,51 @@ template <class T> class ExpectAdjoint {
   const Expectation& v_;
   const ExpectGrad& a_;
   EdgeCache<T> edges_;
-  int64_t thread_, k_, kp_;
-  std::vector<T> grad_, mass_, u_, m_, p_, p_mean_, eu_, em_, evm_, log_q_;
+  EdgeSums<T> sums_;
+  int64_t k_, kp_;
+  std::vector<T> grad_, mass_, um_, e_um_, p_, p_mean_, evm_, log_q_, chunk_;
   std::vector<double> pivot_, w_;
   std::vector<T> grad_after_, mass_after_;
 };
 
 }  // namespace
 
-template <class T> void expect(const Chain& c, const Filtered& f, const Expectation& v) {
-  for_blocks<T>(c, v.edge_values, v.carried(), Sweep::forward,
-                [&](EdgeCache<T> edges, int64_t) { return Expect<T>(c, f, v, std::move(edges)); });
+template <class T> int64_t expect(const Chain& c, const Filtered& f, const Expectation& v) {
+  const EdgePack<T> pack(c, Sweep::forward, carried_by(v), v.edge_values);
+  for_groups(c, 2, pack,
+             [&](EdgeCache<T> edges, int64_t) { return Expect<T>(c, f, v, std::move(edges)); });
+  return 0;
 }
 
 template <class T>
-void expect_adjoint(const Chain& c, const Filtered& f, const Expectation& v, const ExpectGrad& a) {
-  for_blocks<T>(c, v.edge_values, v.carried(), Sweep::backward,
-                [&](EdgeCache<T> edges, int64_t thread) {
-                  return ExpectAdjoint<T>(c, f, v, a, std::move(edges), thread);
-                });
+int64_t expect_adjoint(const Chain& c, const Filtered& f, const Expectation& v,
+                       const ExpectGrad& a) {
+  const EdgePack<T> pack(c, Sweep::backward, carried_by(v), v.edge_values);
+  const bool wanted = a.grad_transitions, of_values = a.grad_edge_values;
+  const bool needs_masses = of_values || pack.carried != Carried::nothing;
+  GroupSums<T> pulls(c, wanted), masses(c, wanted && needs_masses);
+  GroupSums<T> rest(c, wanted && f.log_alpha), rest_of_values(c, of_values && f.log_alpha);
+  zero_own_edges<T>(c, a.grad_transitions);
+  zero_own_edges<T>(c, a.grad_edge_values);
+  for_groups(c, 5, pack, [&](EdgeCache<T> edges, int64_t group) {
+    const EdgeSums<T> sums{pulls.of(group), masses.of(group), rest.of(group),
+                           rest_of_values.of(group)};
+    return ExpectAdjoint<T>(c, f, v, a, std::move(edges), sums);
+  });
+  if (!wanted || !c.shared()) return 0;
+  const T *pull = pulls.total(), *mass = masses.total();
+  const T *left = rest.total(), *left_of_values = rest_of_values.total();
+  pack.shared.each([&](int64_t i, int64_t j, int64_t at, T weight) {
+    const int64_t to = i * c.num_states + j;
+    const bool carries = pack.carried != Carried::nothing;
+    const T carried = carries ? pack.shared.shifted_value(i, j) * mass[at] : T(0);
+    static_cast<T*>(a.grad_transitions)[to] =
+        weight * (pull[at] + carried) + (left ? left[at] : T(0));
+    if (of_values)
+      static_cast<T*>(a.grad_edge_values)[to] =
+          weight * mass[at] + (left_of_values ? left_of_values[at] : T(0));
+  });
+  return 0;
 }
 
 STRUCTDIST_EXPORT_KERNEL(expect, (const Chain& c, const Filtered& f, const Expectation& v),

@@ -1,17 +1,160 @@
 // The forward pass, and its adjoint.
 //
-// With P_t = exp(log_alpha_t) (largest entry 1) and E the scaled exp of the transitions, the mass
-// that arrives in state j at step t+1 is q_j = sum_i P_i E_ij: a matrix product. Then
-//     log_alpha_{t+1}(j) = log q_j + column_peak_j + emission_{t+1}(j) - log_norm_{t+1}.
-// Log weights are kept in double, products are made in the dtype of the input. A column whose q_j
-// is below `trust` is redone in log space, so that the result is as good as log-sum-exp always.
+// With P_t the weights of prefixes by their last state and E the scaled exp of the transitions, the
+// mass that comes into state j at step t+1 is q_j = sum_i P_i E_ij: a matrix product. Then
+//     P_{t+1}(j) = q_j exp(emission_{t+1}(j) + column_peak_j - shift_{t+1}),
+// where the shift makes the largest weight a number in [1, 2): the largest of what stands in the
+// exponent, and a power of two, which costs no digit. log Z is the sum of shifts and of the log of
+// the last weights' sum. No other logarithm is taken.
+//
+// Weights below 1e-38 (in float) become 0, and matter only where a later sum consists of them
+// alone. Such a sum is below `trust`. A chain in which that happens is done again *in log space*:
+// log_alpha = log P in double, and every column whose q_j is below `trust` as a log-sum-exp. So the
+// result is as good as log-sum-exp always.
 //
 // The adjoint follows w_ij = P_i E_ij / q_j, the probability of i given j after it:
-//     d log_alpha_t(i) = upstream_t(i) + P_i sum_j E_ij (d log_alpha_{t+1}(j) / q_j).
+//     d log P_t(i) = upstream_t(i) + P_i sum_j E_ij (d log P_{t+1}(j) / q_j),
+// and transitions that all chains share get E * sum_t P_t' (d log P_{t+1} / q_{t+1}).
 #include "chain.h"
 
 namespace structdist {
 namespace {
+
+constexpr double kLog2 = 0.693147180559945309417;
+constexpr int64_t kChunk = 32;  // steps whose exponentials, or outer products, are made together
+
+// What is found wrong with chains: how many want log space, and how many have no allowed path.
+struct Findings {
+  std::atomic<int64_t> underflowed{0}, impossible{0};
+  int64_t packed() const { return underflowed + (impossible << 32); }
+};
+
+template <class T> class Filter {
+ public:
+  Filter(const Chain& c, const Filtered& f, const Edges<T>& edges, Findings& findings)
+      : c_(c),
+        f_(f),
+        edges_(edges),
+        findings_(findings),
+        k_(c.num_states),
+        kp_(padded<T>(k_)),
+        p_(c.rows() * kp_, T(0)),
+        q_(c.rows() * kp_),
+        boost_(c.rows() * kChunk * kp_),
+        shift_(c.rows() * kChunk),
+        sums_(kp_, kMinusInf) {}
+
+  void run(int64_t index) {
+    const Block block(c_, index);
+    for (int64_t n = block.first; n < block.end; ++n) {
+      f_.log_z[n] = 0;
+      f_.in_log_space[n] = 0;
+    }
+    for (int64_t begin = 0; begin < block.longest; begin += kChunk) {
+      const int64_t end = std::min(begin + kChunk, block.longest);
+      block.each(begin, [&](int64_t n, int64_t row) { prepare(n, begin, row); });
+      for (int64_t t = begin; t < end; ++t) {
+        if (t == 0) {
+          block.each(0, [&](int64_t n, int64_t row) { begin_with(n, row); });
+          continue;
+        }
+        times(c_.rows(), p_.data(), edges_.weight, q_.data(), k_, kp_);
+        block.each(t, [&](int64_t n, int64_t row) { step(n, t, row); });
+      }
+    }
+    block.each(0, [&](int64_t n, int64_t) { finish(n); });
+  }
+
+ private:
+  // For a chunk of steps: exp(emission + column_peak - m), m the largest exponent of each step.
+  void prepare(int64_t n, int64_t begin, int64_t row) {
+    const int64_t end = std::min(begin + kChunk, c_.length(n));
+    for (int64_t t = begin; t < end; ++t) {
+      const T* emission = static_cast<const T*>(c_.emissions) + c_.at(n, t);
+      const double* peak = edges_.column_peak.data();
+      double* sums = sums_.data();
+      if (t == 0)
+        for (int64_t j = 0; j < k_; ++j) sums[j] = bounded(emission[j]);
+      else
+        for (int64_t j = 0; j < k_; ++j) sums[j] = bounded(emission[j]) + peak[j];
+      const double largest = max_of(sums, kp_);
+      const double m = largest > kMinusInf ? largest : 0;
+      T* boost = &boost_[(row * kChunk + t - begin) * kp_];
+      for (int64_t j = 0; j < kp_; ++j) boost[j] = fast_exp<T>(T(sums[j] - m));
+      shift_[row * kChunk + t - begin] = m;
+    }
+  }
+
+  void begin_with(int64_t n, int64_t row) {
+    std::copy_n(&boost_[row * kChunk * kp_], kp_, &p_[row * kp_]);
+    std::copy_n(&p_[row * kp_], kp_, static_cast<T*>(f_.weights) + c_.row<T>(n, 0));
+    f_.log_z[n] = f_.shift[n * c_.num_steps] = shift_[row * kChunk];
+  }
+
+  void step(int64_t n, int64_t t, int64_t row) {
+    const T *boost = &boost_[(row * kChunk + t % kChunk) * kp_], *q = &q_[row * kp_];
+    T* p = &p_[row * kp_];
+    if (any_underflow(q, kp_) && !f_.in_log_space[n]) look_closer(n, t, row);
+    for (int64_t j = 0; j < kp_; ++j) p[j] = q[j] * boost[j];
+    const T largest = max_of(p, kp_);
+    int64_t exponent = 0;
+    if (largest >= trust<T>()) {
+      exponent = exponent_of(largest);
+      const T scale = power_of_two<T>(-exponent);
+      for (int64_t j = 0; j < kp_; ++j) p[j] *= scale;
+    } else if (any_possible(n, t, q)) {
+      f_.in_log_space[n] = 1;
+    }
+    std::copy_n(p, kp_, static_cast<T*>(f_.weights) + c_.row<T>(n, t));
+    std::copy_n(q, kp_, static_cast<T*>(f_.incoming) + c_.row<T>(n, t));
+    const double shift = shift_[row * kChunk + t % kChunk] + double(exponent) * kLog2;
+    f_.shift[n * c_.num_steps + t] = shift;
+    f_.log_z[n] += shift;
+  }
+
+  // Sums that are small without being empty send the chain to log space.
+  void look_closer(int64_t n, int64_t t, int64_t row) {
+    const T* before = static_cast<const T*>(c_.emissions) + c_.at(n, t - 1);
+    const T* q_before = static_cast<const T*>(f_.incoming) + c_.row<T>(n, t - 1);
+    const Possible possible(k_, [&](int64_t i) {
+      return before[i] > -std::numeric_limits<T>::infinity() &&
+             (t == 1 || q_before[i] >= trust<T>());
+    });
+    for (int64_t j = 0; j < k_; ++j) {
+      const T q = q_[row * kp_ + j];
+      if (!(q >= trust<T>()) && (q != q || possible.any_of(edges_.allowed_into(j)))) {
+        f_.in_log_space[n] = 1;
+        return;
+      }
+    }
+  }
+
+  bool any_possible(int64_t n, int64_t t, const T* q) const {
+    const T* emission = static_cast<const T*>(c_.emissions) + c_.at(n, t);
+    for (int64_t j = 0; j < k_; ++j)
+      if (!(q[j] < trust<T>() || emission[j] == -std::numeric_limits<T>::infinity())) return true;
+    return false;
+  }
+
+  void finish(int64_t n) {
+    if (f_.in_log_space[n]) {
+      ++findings_.underflowed;
+      return;
+    }
+    const T* last = static_cast<const T*>(f_.weights) + c_.row<T>(n, c_.length(n) - 1);
+    const double total = sum_of(last, kp_);
+    f_.log_z[n] += std::log(total);
+    if (total == 0) ++findings_.impossible;
+  }
+
+  const Chain& c_;
+  const Filtered& f_;
+  const Edges<T>& edges_;
+  Findings& findings_;
+  int64_t k_, kp_;
+  std::vector<T> p_, q_, boost_;
+  std::vector<double> shift_, sums_;
+};
 
 // Returns what was taken off: the peak, or NaN if there is one among the weights.
 double shift_to_zero_peak(double* log_alpha, int64_t k) {
@@ -25,72 +168,79 @@ double shift_to_zero_peak(double* log_alpha, int64_t k) {
   return peak;
 }
 
-template <class T> class Filter {
+// One chain at a time; products where they can be trusted, log-sum-exp where not.
+template <class T> class FilterInLogSpace {
  public:
-  Filter(const Chain& c, const Filtered& f, EdgeCache<T> edges)
+  FilterInLogSpace(const Chain& c, const Filtered& f, EdgeCache<T> edges, Findings& findings)
       : c_(c),
         f_(f),
         edges_(std::move(edges)),
+        findings_(findings),
         k_(c.num_states),
         kp_(padded<T>(k_)),
-        p_(c.rows() * kp_, T(0)),
-        q_(c.rows() * kp_),
+        p_(kp_, T(0)),
+        q_(kp_),
         log_q_(kp_) {}
 
   void run(int64_t index) {
     const Block block(c_, index);
-    for (int64_t n = block.first; n < block.end; ++n) f_.log_z[n] = 0;
-    block.each(0, [&](int64_t n, int64_t row) {
-      const T* emission = emissions() + c_.at(n, 0);
-      double* log_alpha = f_.log_alpha + c_.at(n, 0);
-      for (int64_t j = 0; j < k_; ++j) log_alpha[j] = bounded(emission[j]);
-      normalize(n, 0, row);
-    });
-    for (int64_t t = 1; t < block.longest; ++t) {
-      const Edges<T>& edges = edges_.at(block.first, t - 1);
-      times(c_.rows(), p_.data(), edges.weight, q_.data(), k_, kp_);
-      block.each(t, [&](int64_t n, int64_t row) {
-        arrive(edges, n, t, &q_[row * kp_]);
-        normalize(n, t, row);
-      });
-    }
-    block.each(0, [&](int64_t n, int64_t) {
-      const T* last = static_cast<const T*>(f_.weights) + c_.at(n, c_.lengths[n] - 1);
-      f_.log_z[n] += std::log(sum_of(last, k_));
-    });
+    for (int64_t n = block.first; n < block.end; ++n)
+      if (!c_.shared() || f_.in_log_space[n]) run_chain(n);
   }
 
  private:
   const T* emissions() const { return static_cast<const T*>(c_.emissions); }
 
-  void normalize(int64_t n, int64_t t, int64_t row) {
-    double* log_alpha = f_.log_alpha + c_.at(n, t);
-    const double norm = shift_to_zero_peak(log_alpha, k_);
-    f_.log_z[n] += norm;
-    for (int64_t j = 0; j < k_; ++j) p_[row * kp_ + j] = fast_exp<T>(T(log_alpha[j]));
-    std::copy_n(&p_[row * kp_], k_, static_cast<T*>(f_.weights) + c_.at(n, t));
+  void run_chain(int64_t n) {
+    f_.in_log_space[n] = 1;
+    f_.log_z[n] = 0;
+    const int64_t length = c_.length(n);
+    for (int64_t t = 0; t < length; ++t) {
+      if (t == 0)
+        for (int64_t j = 0; j < k_; ++j)
+          f_.log_alpha[c_.at(n, 0) + j] = bounded(emissions()[c_.at(n, 0) + j]);
+      else
+        arrive(edges_.at(n, t - 1), n, t);
+      normalize(n, t);
+    }
+    if (length == 0) return;
+    const double total = sum_of(static_cast<const T*>(f_.weights) + c_.row<T>(n, length - 1), kp_);
+    f_.log_z[n] += std::log(total);
+    if (total == 0) ++findings_.impossible;
   }
 
-  void arrive(const Edges<T>& edges, int64_t n, int64_t t, const T* q) {
-    const T* emission = emissions() + c_.at(n, t);
+  void normalize(int64_t n, int64_t t) {
+    double* log_alpha = f_.log_alpha + c_.at(n, t);
+    const double norm = shift_to_zero_peak(log_alpha, k_);
+    f_.shift[n * c_.num_steps + t] = norm;
+    f_.log_z[n] += norm;
+    for (int64_t j = 0; j < k_; ++j) p_[j] = fast_exp<T>(T(log_alpha[j]));
+    std::copy_n(p_.data(), kp_, static_cast<T*>(f_.weights) + c_.row<T>(n, t));
+  }
+
+  void arrive(const Edges<T>& edges, int64_t n, int64_t t) {
+    times(1, p_.data(), edges.weight, q_.data(), k_, kp_);
+    const T *q = q_.data(), *emission = emissions() + c_.at(n, t);
     double* here = f_.log_alpha + c_.at(n, t);
-    std::copy_n(q, k_, static_cast<T*>(f_.incoming) + c_.at(n, t));
-    for (int64_t j = 0; j < k_; ++j) log_q_[j] = fast_log<T>(q[j] >= trust<T>() ? q[j] : T(1));
+    std::copy_n(q, kp_, static_cast<T*>(f_.incoming) + c_.row<T>(n, t));
+    for (int64_t j = 0; j < kp_; ++j) log_q_[j] = fast_log<T>(q[j] >= trust<T>() ? q[j] : T(1));
     for (int64_t j = 0; j < k_; ++j)
       here[j] = double(log_q_[j]) + edges.column_peak[j] + bounded(emission[j]);
-    if (!any_underflow(q, k_)) return;
+    if (!any_underflow(q, kp_)) return;
     const double* before = f_.log_alpha + c_.at(n, t - 1);
-    const Possible possible(before, k_);
+    const Possible possible(k_, [&](int64_t i) { return before[i] > kMinusInf; });
     for (int64_t j = 0; j < k_; ++j)
       if (!(q[j] >= trust<T>())) {
         const bool reached = possible.any_of(edges.allowed_into(j));
         here[j] = reached ? edges.log_sum_into(before, j) + bounded(emission[j]) : kMinusInf;
+        if (q[j] != q[j]) here[j] = q[j];
       }
   }
 
   const Chain& c_;
   const Filtered& f_;
   EdgeCache<T> edges_;
+  Findings& findings_;
   int64_t k_, kp_;
   std::vector<T> p_, q_, log_q_;
 };
@@ -98,22 +248,25 @@ template <class T> class Filter {
 template <class T> class FilterAdjoint {
  public:
   FilterAdjoint(const Chain& c, const Filtered& f, const FilterGrad& a, EdgeCache<T> edges,
-                int64_t thread)
+                T* products, T* in_log_space)
       : c_(c),
         f_(f),
         a_(a),
         edges_(std::move(edges)),
-        thread_(thread),
+        products_(products),
+        in_log_space_(in_log_space),
         k_(c.num_states),
         kp_(padded<T>(k_)),
         grad_(c.rows() * kp_, T(0)),
         scaled_(grad_),
         pulled_(grad_),
+        after_(products ? c.rows() * kChunk * kp_ : 0),
         grad_after_(kp_),
         w_(k_) {}
 
   void run(int64_t index) {
     const Block block(c_, index);
+    for (int64_t n = block.first; n < block.end; ++n) zero_padding<T>(c_, n, a_.grad_emissions);
     std::fill(grad_.begin(), grad_.end(), T(0));
     std::fill(scaled_.begin(), scaled_.end(), T(0));
     for (int64_t t = block.longest - 1; t >= 0; --t) {
@@ -122,25 +275,27 @@ template <class T> class FilterAdjoint {
       const Edges<T>& edges = edges_.at(block.first, t - 1);
       times(c_.rows(), scaled_.data(), edges.weight_t, pulled_.data(), k_, kp_);
       block.each(t, [&](int64_t n, int64_t row) { step_back(edges, n, t, row); });
+      if (products_ && (t - 1) % kChunk == 0)
+        block.each(t, [&](int64_t n, int64_t row) { add_products(n, t - 1, row); });
     }
   }
 
  private:
   const T* incoming(int64_t n, int64_t t) const {
-    return static_cast<const T*>(f_.incoming) + c_.at(n, t);
+    return static_cast<const T*>(f_.incoming) + c_.row<T>(n, t);
   }
   const T* weights(int64_t n, int64_t t) const {
-    return static_cast<const T*>(f_.weights) + c_.at(n, t);
+    return static_cast<const T*>(f_.weights) + c_.row<T>(n, t);
   }
 
-  // Add what comes from outside to the gradient of log_alpha_t: then it is that of the emissions.
+  // Add what comes from outside to the gradient of log P_t: then it is that of the emissions.
   void take_in(int64_t n, int64_t t, int64_t row) {
     T *g = &grad_[row * kp_], *s = &scaled_[row * kp_];
-    if (a_.grad_log_z && t == c_.lengths[n] - 1) {
+    if (a_.grad_log_z && t == c_.length(n) - 1) {
       const T* p = weights(n, t);
-      const double total = sum_of(p, k_);  // 0 where no path is allowed
+      const double total = sum_of(p, kp_);  // 0 where no path is allowed
       const T scale = total > 0 ? T(static_cast<const T*>(a_.grad_log_z)[n] / total) : T(0);
-      for (int64_t j = 0; j < k_; ++j) g[j] = p[j] * scale;
+      for (int64_t j = 0; j < kp_; ++j) g[j] = p[j] * scale;
     }
     if (a_.upstream) {
       const T* upstream = static_cast<const T*>(a_.upstream) + c_.at(n, t);
@@ -149,45 +304,54 @@ template <class T> class FilterAdjoint {
     std::copy_n(g, k_, static_cast<T*>(a_.grad_emissions) + c_.at(n, t));
     if (t == 0) return;
     const T* q = incoming(n, t);
-    for (int64_t j = 0; j < k_; ++j) s[j] = q[j] >= trust<T>() ? g[j] / q[j] : T(0);
+    for (int64_t j = 0; j < kp_; ++j) s[j] = q[j] >= trust<T>() ? g[j] / q[j] : T(0);
   }
 
   void step_back(const Edges<T>& edges, int64_t n, int64_t t, int64_t row) {
     T *g = &grad_[row * kp_], *s = &scaled_[row * kp_];
     const T *y = &pulled_[row * kp_], *q = incoming(n, t), *p = weights(n, t - 1);
-    const double* before = f_.log_alpha + c_.at(n, t - 1);
-    std::copy_n(g, k_, grad_after_.data());
-    for (int64_t i = 0; i < k_; ++i) g[i] = p[i] * y[i];
-    T* grad_edges = add_trusted_edges(edges, n, t, s);
-    if (!any_underflow(q, k_)) return;
+    const bool underflow = f_.in_log_space[n] && any_underflow(q, kp_);
+    if (underflow) std::copy_n(g, k_, grad_after_.data());
+    for (int64_t i = 0; i < kp_; ++i) g[i] = p[i] * y[i];
+    if (products_)
+      std::copy_n(s, kp_, &after_[(row * kChunk + (t - 1) % kChunk) * kp_]);
+    else if (a_.grad_transitions)
+      add_own_edges(edges, n, t, s);
+    if (!underflow) return;
     for (int64_t j = 0; j < k_; ++j)
       if (!(q[j] >= trust<T>()) && grad_after_[j] != 0)
-        leave_in_log_space(edges, before, j, grad_after_[j], g, grad_edges);
+        leave_in_log_space(edges, n, t, j, grad_after_[j], g);
   }
 
-  T* add_trusted_edges(const Edges<T>& edges, int64_t n, int64_t t, const T* s) {
-    T* grad_edges = static_cast<T*>(a_.grad_transitions);
-    if (!grad_edges) return nullptr;
-    if (c_.shared()) {
-      std::copy_n(s, k_, static_cast<T*>(a_.after) + c_.at(n, t - 1));
-      return grad_edges + thread_ * k_ * k_;
-    }
+  void add_products(int64_t n, int64_t begin, int64_t row) {
+    const int64_t count = std::min(kChunk, c_.length(n) - 1 - begin);
+    add_outer(weights(n, begin), kp_, &after_[row * kChunk * kp_], count, products_, k_, kp_);
+  }
+
+  T* own_edges(int64_t n, int64_t t) const {
+    return static_cast<T*>(a_.grad_transitions) + c_.edge(n, t - 1);
+  }
+
+  void add_own_edges(const Edges<T>& edges, int64_t n, int64_t t, const T* s) {
     const T* p = weights(n, t - 1);
-    grad_edges += c_.edge(n, t - 1);
+    T* grad_edges = own_edges(n, t);
     for (int64_t i = 0; i < k_; ++i)
       for (int64_t j = 0; j < k_; ++j)
         grad_edges[i * k_ + j] += p[i] * edges.weight[i * kp_ + j] * s[j];
-    return grad_edges;
   }
 
   // Log space: hands g to the states before j, and to the edges that lead there.
-  void leave_in_log_space(const Edges<T>& edges, const double* before, int64_t j, T g,
-                          T* grad_before, T* grad_edges) {
-    if (!edges.given_after(before, j, w_.data())) return;
+  void leave_in_log_space(const Edges<T>& edges, int64_t n, int64_t t, int64_t j, T g,
+                          T* grad_before) {
+    if (!edges.given_after(f_.log_alpha + c_.at(n, t - 1), j, w_.data())) return;
+    T* column = nullptr;
+    int64_t stride = kp_;
+    if (in_log_space_) column = in_log_space_ + j;
+    if (a_.grad_transitions && !c_.shared()) column = own_edges(n, t) + j, stride = k_;
     for (int64_t i = 0; i < k_; ++i) {
       const T share = T(w_[i] * g);
       grad_before[i] += share;
-      if (grad_edges) grad_edges[i * k_ + j] += share;
+      if (column) column[i * stride] += share;
     }
   }
 
@@ -195,26 +359,111 @@ template <class T> class FilterAdjoint {
   const Filtered& f_;
   const FilterGrad& a_;
   EdgeCache<T> edges_;
-  int64_t thread_, k_, kp_;
-  std::vector<T> grad_, scaled_, pulled_, grad_after_;
+  T *products_, *in_log_space_;  // [K, Kp], of this group; none where edges are not shared
+  int64_t k_, kp_;
+  std::vector<T> grad_, scaled_, pulled_, after_, grad_after_;
+  std::vector<double> w_;
+};
+
+// The probability of i given j after it, times that of j.
+template <class T> class MoveProbabilities {
+ public:
+  MoveProbabilities(const Chain& c, const Filtered& f, const EdgeMarginals& m, EdgeCache<T> edges)
+      : c_(c), f_(f), m_(m), edges_(std::move(edges)), k_(c.num_states), w_(k_) {}
+
+  void run(int64_t index) {
+    const Block block(c_, index);
+    for (int64_t n = block.first; n < block.end; ++n)
+      for (int64_t t = 1; t < c_.num_steps; ++t) {
+        T* out = static_cast<T*>(m_.edges) + (n * (c_.num_steps - 1) + t - 1) * k_ * k_;
+        if (t < c_.length(n))
+          fill(n, t, out);
+        else
+          std::fill_n(out, k_ * k_, T(0));
+      }
+  }
+
+ private:
+  void fill(int64_t n, int64_t t, T* out) {
+    const Edges<T>& edges = edges_.at(n, t - 1);
+    const T* p = static_cast<const T*>(f_.weights) + c_.row<T>(n, t - 1);
+    const T* q = static_cast<const T*>(f_.incoming) + c_.row<T>(n, t);
+    const T* node = static_cast<const T*>(m_.nodes) + c_.at(n, t);
+    for (int64_t i = 0; i < k_; ++i)
+      for (int64_t j = 0; j < k_; ++j) {
+        const T scaled = q[j] >= trust<T>() ? node[j] / q[j] : T(0);
+        out[i * k_ + j] = p[i] * edges.weight[i * edges.kp + j] * scaled;
+      }
+    if (!f_.in_log_space[n]) return;
+    for (int64_t j = 0; j < k_; ++j)
+      if (!(q[j] >= trust<T>()) && node[j] > 0 &&
+          edges.given_after(f_.log_alpha + c_.at(n, t - 1), j, w_.data()))
+        for (int64_t i = 0; i < k_; ++i) out[i * k_ + j] = T(w_[i] * node[j]);
+  }
+
+  const Chain& c_;
+  const Filtered& f_;
+  const EdgeMarginals& m_;
+  EdgeCache<T> edges_;
+  int64_t k_;
   std::vector<double> w_;
 };
 
 }  // namespace
 
-template <class T> void filter(const Chain& c, const Filtered& f) {
-  for_blocks<T>(c, nullptr, Carried::nothing, Sweep::forward,
-                [&](EdgeCache<T> edges, int64_t) { return Filter<T>(c, f, std::move(edges)); });
+template <class T> int64_t filter(const Chain& c, const Filtered& f) {
+  Findings findings;
+  const EdgePack<T> pack(c, Sweep::forward);
+  if (c.shared())
+    for_groups(c, 1, [&](int64_t) { return Filter<T>(c, f, pack.shared, findings); });
+  else
+    for_groups(c, 3, pack, [&](EdgeCache<T> edges, int64_t) {
+      return FilterInLogSpace<T>(c, f, std::move(edges), findings);
+    });
+  return findings.packed();
 }
 
-template <class T> void filter_adjoint(const Chain& c, const Filtered& f, const FilterGrad& a) {
-  for_blocks<T>(c, nullptr, Carried::nothing, Sweep::backward,
-                [&](EdgeCache<T> edges, int64_t thread) {
-                  return FilterAdjoint<T>(c, f, a, std::move(edges), thread);
-                });
+// For chains that `filter` found to underflow.
+template <class T> int64_t filter_in_log_space(const Chain& c, const Filtered& f) {
+  Findings findings;
+  const EdgePack<T> pack(c, Sweep::forward);
+  for_groups(c, 3, pack, [&](EdgeCache<T> edges, int64_t) {
+    return FilterInLogSpace<T>(c, f, std::move(edges), findings);
+  });
+  return findings.packed();
+}
+
+template <class T> int64_t filter_adjoint(const Chain& c, const Filtered& f, const FilterGrad& a) {
+  const bool wanted = a.grad_transitions;
+  const EdgePack<T> pack(c, Sweep::backward);
+  GroupSums<T> products(c, wanted), in_log_space(c, wanted && f.log_alpha);
+  zero_own_edges<T>(c, a.grad_transitions);
+  for_groups(c, 2, pack, [&](EdgeCache<T> edges, int64_t group) {
+    return FilterAdjoint<T>(c, f, a, std::move(edges), products.of(group), in_log_space.of(group));
+  });
+  if (wanted && c.shared()) {
+    const T *sum = products.total(), *rest = in_log_space.total();
+    pack.shared.each([&](int64_t i, int64_t j, int64_t at, T weight) {
+      static_cast<T*>(a.grad_transitions)[i * c.num_states + j] =
+          weight * sum[at] + (rest ? rest[at] : T(0));
+    });
+  }
+  return 0;
+}
+
+template <class T>
+int64_t edge_marginals(const Chain& c, const Filtered& f, const EdgeMarginals& m) {
+  const EdgePack<T> pack(c, Sweep::forward);
+  for_groups(c, 2, pack, [&](EdgeCache<T> edges, int64_t) {
+    return MoveProbabilities<T>(c, f, m, std::move(edges));
+  });
+  return 0;
 }
 
 STRUCTDIST_EXPORT_KERNEL(filter, (const Chain& c, const Filtered& f), (c, f))
+STRUCTDIST_EXPORT_KERNEL(edge_marginals,
+                         (const Chain& c, const Filtered& f, const EdgeMarginals& m), (c, f, m))
+STRUCTDIST_EXPORT_KERNEL(filter_in_log_space, (const Chain& c, const Filtered& f), (c, f))
 STRUCTDIST_EXPORT_KERNEL(filter_adjoint, (const Chain& c, const Filtered& f, const FilterGrad& a),
                          (c, f, a))
 

@@ -15,8 +15,10 @@ STRUCTDIST_EXPORT int supported() {
 STRUCTDIST_EXPORT int64_t structdist_layout(int64_t* numbers, int64_t room) {
   using namespace structdist;
   const int64_t found[] = {
-      kVersion,           sizeof(Chain), sizeof(Filtered), sizeof(FilterGrad), sizeof(Expectation),
-      sizeof(ExpectGrad), sizeof(Draws), sizeof(SoftGrad), sizeof(Best),       sizeof(PrefixGrad),
+      kVersion,           sizeof(Chain),         sizeof(Filtered),
+      sizeof(FilterGrad), sizeof(EdgeMarginals), sizeof(Expectation),
+      sizeof(ExpectGrad), sizeof(Draws),         sizeof(SoftGrad),
+      sizeof(Paths),      sizeof(Best),          sizeof(PrefixGrad),
   };
   const int64_t count = sizeof(found) / sizeof(found[0]);
   for (int64_t i = 0; i < count && i < room; ++i) numbers[i] = found[i];

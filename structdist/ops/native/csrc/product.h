@@ -1,4 +1,5 @@
-// Small dense products: a few rows times one matrix that stays in cache.
+// Small dense products: a few rows times one matrix that stays in cache, and sums of outer
+// products. Accumulators stay in registers; rows of matrices are padded to whole vectors.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,32 @@ template <class T> struct Vec {
   typedef T type __attribute__((vector_size(32), aligned(sizeof(T))));
 };
 
+// The largest, and the sum, of numbers [Kp].
+template <class T> inline T max_of(const T* x, int64_t kp) {
+  using vec = typename Vec<T>::type;
+  vec most = reinterpret_cast<const vec*>(x)[0];
+  for (int64_t j = lanes<T>(); j < kp; j += lanes<T>()) {
+    const vec here = *reinterpret_cast<const vec*>(x + j);
+    most = here > most ? here : most;
+  }
+  T found = most[0];
+  for (int v = 1; v < lanes<T>(); ++v) found = most[v] > found ? most[v] : found;
+  return found;
+}
+template <class T> inline T sum_of(const T* x, int64_t kp) {
+  using vec = typename Vec<T>::type;
+  vec sum = reinterpret_cast<const vec*>(x)[0];
+  for (int64_t j = lanes<T>(); j < kp; j += lanes<T>()) sum += *reinterpret_cast<const vec*>(x + j);
+  T total = 0;
+  for (int v = 0; v < lanes<T>(); ++v) total += sum[v];
+  return total;
+}
+
+// Of `left` vectors, how many go into the next tile: three at a time, but never one alone last.
+inline int64_t tile_width(int64_t left) {
+  return left == 4 || left == 2 ? 2 : left == 1 ? 1 : 3;
+}
+
 template <class T, int R, int V>
 inline void product_tile(const T* x, const T* matrix, T* out, int64_t k, int64_t kp) {
   using vec = typename Vec<T>::type;
@@ -32,25 +59,78 @@ inline void product_tile(const T* x, const T* matrix, T* out, int64_t k, int64_t
     for (int v = 0; v < V; ++v) reinterpret_cast<vec*>(out + r * kp)[v] = sum[r][v];
 }
 
-template <class T, int R, int V>
-inline int64_t product_tiles(const T* x, const T* m, T* out, int64_t k, int64_t kp, int64_t j) {
+template <class T, int R>
+inline void product(const T* x, const T* m, T* out, int64_t k, int64_t kp) {
+  for (int64_t j = 0; j < kp;) {
+    const int64_t width = tile_width((kp - j) / lanes<T>());
+    if (width == 3)
+      product_tile<T, R, 3>(x, m + j, out + j, k, kp);
+    else if (width == 2)
+      product_tile<T, R, 2>(x, m + j, out + j, k, kp);
+    else
+      product_tile<T, R, 1>(x, m + j, out + j, k, kp);
+    j += width * lanes<T>();
+  }
+}
+
+template <class T, int V>
+inline int64_t single_row_tiles(const T* x, const T* m, T* out, int64_t k, int64_t kp, int64_t j) {
   for (; j + V * lanes<T>() <= kp; j += V * lanes<T>())
-    product_tile<T, R, V>(x, m + j, out + j, k, kp);
+    product_tile<T, 1, V>(x, m + j, out + j, k, kp);
   return j;
 }
 
-// Rows [rows, Kp] times a matrix [K, Kp]; rows is 1 or 4. Accumulators stay in registers.
+// Rows [rows, Kp] times a matrix [K, Kp]; rows is 1 or 4.
 template <class T>
 void times(int64_t rows, const T* x, const std::vector<T>& matrix, T* out, int64_t k, int64_t kp) {
   const T* m = matrix.data();
-  if (rows == 4) {
-    const int64_t j = product_tiles<T, 4, 2>(x, m, out, k, kp, 0);
-    product_tiles<T, 4, 1>(x, m, out, k, kp, j);
-  } else {
-    int64_t j = product_tiles<T, 1, 8>(x, m, out, k, kp, 0);
-    j = product_tiles<T, 1, 4>(x, m, out, k, kp, j);
-    product_tiles<T, 1, 1>(x, m, out, k, kp, j);
+  if (rows == 4) return product<T, 4>(x, m, out, k, kp);
+  int64_t j = single_row_tiles<T, 8>(x, m, out, k, kp, 0);
+  j = single_row_tiles<T, 4>(x, m, out, k, kp, j);
+  single_row_tiles<T, 1>(x, m, out, k, kp, j);
+}
+
+template <class T, int R, int V>
+inline void outer_tile(const T* a, int64_t a_stride, const T* b, int64_t kp, int64_t count,
+                       T* total) {
+  using vec = typename Vec<T>::type;
+  vec sum[R][V];
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < V; ++v) sum[r][v] = reinterpret_cast<vec*>(total + r * kp)[v];
+  for (int64_t m = 0; m < count; ++m) {
+    const vec* row = reinterpret_cast<const vec*>(b + m * kp);
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+      for (int v = 0; v < V; ++v) sum[r][v] += a[m * a_stride + r] * row[v];
   }
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < V; ++v) reinterpret_cast<vec*>(total + r * kp)[v] = sum[r][v];
+}
+
+template <class T, int R>
+inline void outer_rows(const T* a, int64_t a_stride, const T* b, int64_t kp, int64_t count,
+                       T* total) {
+  for (int64_t j = 0; j < kp;) {
+    const int64_t width = tile_width((kp - j) / lanes<T>());
+    if (width == 3)
+      outer_tile<T, R, 3>(a, a_stride, b + j, kp, count, total + j);
+    else if (width == 2)
+      outer_tile<T, R, 2>(a, a_stride, b + j, kp, count, total + j);
+    else
+      outer_tile<T, R, 1>(a, a_stride, b + j, kp, count, total + j);
+    j += width * lanes<T>();
+  }
+}
+
+// Add to total [K, Kp] the outer products of `count` rows a [count, K] (a_stride apart) and b
+// [count, Kp].
+template <class T>
+void add_outer(const T* a, int64_t a_stride, const T* b, int64_t count, T* total, int64_t k,
+               int64_t kp) {
+  int64_t i = 0;
+  for (; i + 4 <= k; i += 4) outer_rows<T, 4>(a + i, a_stride, b, kp, count, total + i * kp);
+  for (; i < k; ++i) outer_rows<T, 1>(a + i, a_stride, b, kp, count, total + i * kp);
 }
 
 }  // namespace structdist

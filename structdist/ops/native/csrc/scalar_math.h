@@ -41,11 +41,11 @@ template <class To, class From> inline To bit_cast(From from) {
   return to;
 }
 
-// exp(x), and 0 below `least_exp` (-inf included).
+// exp(x), and 0 below `least_exp` (-inf included). NaN stays.
 template <class T> inline T fast_exp(T x) {
   using F = Format<T>;
   using Bits = typename F::Bits;
-  const T clamped = x > F::least_exp ? x : F::least_exp;
+  const T clamped = x < F::least_exp ? F::least_exp : x;
   const T shifted = clamped * T(1.4426950408889634) + F::round_magic;
   const T n = shifted - F::round_magic;
   const T r = (clamped - n * F::ln2_high) - n * F::ln2_low;  // |r| <= log(2) / 2
@@ -53,7 +53,7 @@ template <class T> inline T fast_exp(T x) {
 #pragma GCC unroll 16
   for (int k = F::exp_terms; k > 0; --k) series = T(1) + r * series * (T(1) / T(k));
   const T power = bit_cast<T>(Bits((bit_cast<Bits>(shifted) + F::bias) << F::mantissa_bits));
-  return x > F::least_exp ? series * power : T(0);
+  return x <= F::least_exp ? T(0) : series * power;
 }
 
 // log(x): x = 2^k m with m in [sqrt(1/2), sqrt(2)), and log m = 2 artanh((m - 1) / (m + 1)).
@@ -73,6 +73,18 @@ template <class T> inline T fast_log(T x) {
 #pragma GCC unroll 16
   for (int i = F::log_terms - 1; i >= 0; --i) series = series * square + T(1) / T(2 * i + 1);
   return k * F::ln2_high + (k * F::ln2_low + T(2) * s * series);
+}
+
+// The exponent e of a normal x > 0 with x = 2^e m, m in [1, 2).
+template <class T> inline int64_t exponent_of(T x) {
+  using F = Format<T>;
+  return int64_t(bit_cast<typename F::Bits>(x) >> F::mantissa_bits) - int64_t(F::bias);
+}
+
+// 2^e, for an e that a normal number can have.
+template <class T> inline T power_of_two(int64_t e) {
+  using F = Format<T>;
+  return bit_cast<T>(typename F::Bits(typename F::Bits(e + int64_t(F::bias)) << F::mantissa_bits));
 }
 
 }  // namespace structdist

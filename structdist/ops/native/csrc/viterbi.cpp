@@ -11,7 +11,10 @@ template <class T> class Viterbi {
 
   void run(int64_t index) {
     const Block block(c_, index);
-    for (int64_t n = block.first; n < block.end; ++n) out_.score[n] = 0;
+    for (int64_t n = block.first; n < block.end; ++n) {
+      out_.score[n] = 0;
+      std::fill_n(out_.path + n * c_.num_steps, c_.num_steps, 0);
+    }
     block.each(0, [&](int64_t n, int64_t) { run_chain(n); });
   }
 
@@ -20,7 +23,7 @@ template <class T> class Viterbi {
     const T* emission = static_cast<const T*>(c_.emissions) + c_.at(n, 0);
     double* first = out_.prefix + c_.at(n, 0);
     for (int64_t j = 0; j < k_; ++j) first[j] = bounded(emission[j]);
-    for (int64_t t = 1; t < c_.lengths[n]; ++t) {
+    for (int64_t t = 1; t < c_.length(n); ++t) {
       arrive(n, t);
       if (out_.came_from)
         for (int64_t j = 0; j < k_; ++j) out_.came_from[c_.at(n, t) + j] = best_before(n, t, j);
@@ -71,7 +74,7 @@ template <class T> class Viterbi {
   }
 
   void follow(int64_t n) const {
-    const int64_t last = c_.lengths[n] - 1;
+    const int64_t last = c_.length(n) - 1;
     int64_t* path = out_.path + n * c_.num_steps;
     const double* final = out_.prefix + c_.at(n, last);
     path[last] = std::max_element(final, final + k_) - final;
@@ -86,8 +89,8 @@ template <class T> class Viterbi {
 
 template <class T> class PrefixAdjoint {
  public:
-  PrefixAdjoint(const Chain& c, const PrefixGrad& a, int64_t thread)
-      : c_(c), a_(a), thread_(thread), k_(c.num_states) {}
+  PrefixAdjoint(const Chain& c, const PrefixGrad& a, T* sums)
+      : c_(c), a_(a), sums_(sums), k_(c.num_states) {}
 
   void run(int64_t index) {
     const Block block(c_, index);
@@ -101,26 +104,35 @@ template <class T> class PrefixAdjoint {
     const T* here = grad + c_.at(n, t);
     T* before = grad + c_.at(n, t - 1);
     const int32_t* from = a_.came_from + c_.at(n, t);
-    const int64_t matrix = c_.shared() ? thread_ * k_ * k_ : c_.edge(n, t - 1);
     for (int64_t j = 0; j < k_; ++j) before[from[j]] += here[j];
     if (!a_.grad_transitions) return;
-    T* edges = static_cast<T*>(a_.grad_transitions) + matrix;
-    for (int64_t j = 0; j < k_; ++j) edges[from[j] * k_ + j] += here[j];
+    T* edges = sums_ ? sums_ : static_cast<T*>(a_.grad_transitions) + c_.edge(n, t - 1);
+    const int64_t stride = sums_ ? padded<T>(k_) : k_;
+    for (int64_t j = 0; j < k_; ++j) edges[from[j] * stride + j] += here[j];
   }
 
   const Chain& c_;
   const PrefixGrad& a_;
-  int64_t thread_, k_;
+  T* sums_;  // [K, Kp], of this group, where edges are shared; or none
+  int64_t k_;
 };
 
 }  // namespace
 
-template <class T> void viterbi(const Chain& c, const Best& out) {
-  for_blocks(c, [&](int64_t) { return Viterbi<T>(c, out); });
+template <class T> int64_t viterbi(const Chain& c, const Best& out) {
+  for_groups(c, 4, [&](int64_t) { return Viterbi<T>(c, out); });
+  return 0;
 }
 
-template <class T> void prefix_adjoint(const Chain& c, const PrefixGrad& a) {
-  for_blocks(c, [&](int64_t thread) { return PrefixAdjoint<T>(c, a, thread); });
+template <class T> int64_t prefix_adjoint(const Chain& c, const PrefixGrad& a) {
+  GroupSums<T> sums(c, a.grad_transitions);
+  for_groups(c, 0.1, [&](int64_t group) { return PrefixAdjoint<T>(c, a, sums.of(group)); });
+  const T* total = sums.total();
+  const int64_t k = c.num_states;
+  for (int64_t i = 0; total && i < k; ++i)
+    for (int64_t j = 0; j < k; ++j)
+      static_cast<T*>(a.grad_transitions)[i * k + j] += total[i * padded<T>(k) + j];
+  return 0;
 }
 
 STRUCTDIST_EXPORT_KERNEL(viterbi, (const Chain& c, const Best& b), (c, b))
