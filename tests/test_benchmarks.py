@@ -10,7 +10,7 @@ import pytest
 import torch
 from typer.testing import CliRunner, Result
 
-from benchmarks.__main__ import app
+from benchmarks.commands import app
 
 OUTPUTS = (("json", "json"), ("plot", "png"), ("markdown", "md"))
 PNG = b"\x89PNG"
