@@ -14,14 +14,17 @@ import torch
 import typer
 
 from benchmarks import gradients as gradient_benchmark
+from benchmarks import load as load_benchmark
 from benchmarks import samplers as sampler_benchmark
 from benchmarks import scaling as scaling_benchmark
 from benchmarks import train_step as train_step_benchmark
 from benchmarks.contenders import CONTENDERS
 from benchmarks.estimators import ESTIMATORS
+from benchmarks.neighbours import busy_neighbours
 from benchmarks.operations import OPERATIONS
 from benchmarks.options import (
     Budget,
+    Busy,
     Compare,
     Device,
     Integers,
@@ -55,6 +58,7 @@ app = typer.Typer(
 )
 
 USUAL_SIZES = "100x38x20,100x38x50,16x256x64,8x512x128"
+LOAD_SIZES = "100x38x20"
 QUICK_SIZES = "16x16x8"
 MOST_PATHS = 20_000  # that `gradients` enumerates
 CPU = torch.device("cpu")
@@ -64,6 +68,10 @@ QUICK_SECONDS = 40.0  # for a busy machine; an idle one needs less
 
 def _grid(help_text: str) -> typer.models.OptionInfo:
     return typer.Option(parser=parse_integers, metavar="N,N,...", help=help_text)
+
+
+def _sizes(help_text: str) -> typer.models.OptionInfo:
+    return typer.Option(parser=parse_sizes, metavar="BxTxK,...", help=help_text)
 
 
 def _choice(known: dict[str, object] | list[str], help_text: str) -> typer.models.OptionInfo:
@@ -93,11 +101,7 @@ def samplers(
     states: Annotated[Integers | None, _grid("Default 20,50.")] = None,
     size: Annotated[
         Sizes | None,
-        typer.Option(
-            parser=parse_sizes,
-            metavar="BxTxK,...",
-            help=f"Sizes instead of a grid. Default {USUAL_SIZES} (quick: {QUICK_SIZES}).",
-        ),
+        _sizes(f"Sizes instead of a grid. Default {USUAL_SIZES} (quick: {QUICK_SIZES})."),
     ] = None,
     operation: Operations = None,
     contender: Annotated[
@@ -106,6 +110,7 @@ def samplers(
     budget: Budget = None,
     device: Device = CPU,
     threads: Threads = 2,
+    busy: Busy = 0,
     quick: Quick = False,
     json: Json = None,
     plot: Plot = None,
@@ -124,8 +129,40 @@ def samplers(
     operations = [OPERATIONS[name] for name in operation or OPERATIONS]
     contenders = [c for c in CONTENDERS if contender is None or c.name in contender]
     arena = _arena(device, budget, quick)
-    with progress_bar(len(sizes) * (len(operations) + 1)) as progress:
+    steps = len(sizes) * (len(operations) + 1)
+    with busy_neighbours(busy), progress_bar(steps) as progress:
         rows = sampler_benchmark.run(sizes, operations, arena, contenders, progress)
+    settings = {"sizes": list(map(str, sizes)), "limits": vars(arena.limits), "busy": busy}
+    session.deliver(settings, rows)
+
+
+@app.command()
+def load(
+    size: Annotated[Sizes | None, _sizes(f"Default {LOAD_SIZES} (quick: {QUICK_SIZES}).")] = None,
+    operation: Operations = None,
+    busy: Annotated[
+        Integers | None, _grid("Numbers of busy processes, beside none. Default 1,2.")
+    ] = None,
+    budget: Budget = None,
+    device: Device = CPU,
+    threads: Threads = 2,
+    quick: Quick = False,
+    json: Json = None,
+    plot: Plot = None,
+    markdown: Markdown = None,
+    compare: Compare = None,
+) -> None:
+    """How much longer structdist takes beside processes that keep cores busy.
+
+    Without --operation: log-z.
+    """
+    session = start("load", device, threads, json, plot, markdown, compare)
+    sizes = size or parse_sizes(QUICK_SIZES if quick else LOAD_SIZES)
+    operations = [OPERATIONS[name] for name in operation or ("log-z",)]
+    levels = busy or (1, 2)
+    arena = _arena(device, budget, quick)
+    with progress_bar(len(sizes) * len(operations)) as progress:
+        rows = load_benchmark.run(sizes, operations, levels, arena, progress)
     session.deliver({"sizes": list(map(str, sizes)), "limits": vars(arena.limits)}, rows)
 
 
@@ -231,6 +268,7 @@ def train_step(
     budget: Budget = None,
     device: Device = CPU,
     threads: Threads = 2,
+    busy: Busy = 0,
     quick: Quick = False,
     json: Json = None,
     plot: Plot = None,
@@ -248,9 +286,9 @@ def train_step(
         vocabulary,
     )
     limits = _limits(budget, quick)
-    with progress_bar(len(plan.work)) as progress:
+    with busy_neighbours(busy), progress_bar(len(plan.work)) as progress:
         rows = train_step_benchmark.run(plan, device, limits, progress)
-    session.deliver(vars(plan), rows)
+    session.deliver(vars(plan) | {"busy": busy}, rows)
 
 
 @app.command()

@@ -31,7 +31,7 @@ def compare(new: Results, old: Results) -> Table:
         f"{x.environment.get('revision')} ({x.environment.get('date')})" for x in (old, new)
     )
     notes = [] if not unmatched else [f"{unmatched} rows have no match in the earlier run."]
-    changed = _changes(old.environment, new.environment)
+    changed = _changes(old, new)
     if changed:
         notes.append(f"Not like for like: {', '.join(changed)} changed.")
     columns = [*section.keys, *section.metrics.values()]
@@ -52,5 +52,7 @@ def _ratio(row: Record, before: Record, metric: str) -> float | None:
     return now / then if now is not None and then else None
 
 
-def _changes(old: Record, new: Record) -> list[str]:
-    return [key for key in ("device", "threads", "torch") if old.get(key) != new.get(key)]
+def _changes(old: Results, new: Results) -> list[str]:
+    keys = ("device", "threads", "torch")
+    changed = [key for key in keys if old.environment.get(key) != new.environment.get(key)]
+    return changed if old.busy == new.busy else [*changed, "busy neighbours"]

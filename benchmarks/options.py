@@ -123,6 +123,9 @@ def positive(value: float) -> float:
 
 
 Threads = Annotated[int, typer.Option(min=1, help="CPU threads torch may use.")]
+Busy = Annotated[
+    int, typer.Option(min=0, help="Processes that keep a core busy each, all the while.")
+]
 Device = Annotated[
     torch.device, typer.Option(parser=parse_device, metavar="DEVICE", help="cpu or cuda.")
 ]

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks.contenders import CONTENDERS
+from benchmarks.neighbours import beside
 from benchmarks.results import Record, Results
 from benchmarks.samplers import FLOOR
 
@@ -38,7 +39,7 @@ def plot_samplers(results: Results, path: Path) -> None:
     )
     for axes, size in zip(panels[:, 0], sizes, strict=True):
         _sampler_panel(axes, [row for row in results.rows if _size(row) == size])
-        axes.set_title("B={} T={} K={}".format(*size))
+        axes.set_title("B={} T={} K={}".format(*size) + beside(results.busy))
     _finish(figure, path)
 
 
@@ -155,11 +156,25 @@ def _log_axes(axes: Axes, name: str) -> None:
 
 def plot_train_steps(results: Results, path: Path) -> None:
     """A bar for each estimator."""
-    names = [row["work"] for row in results.rows]
-    times = [row["time"] for row in results.rows]
-    figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
-    medians = [1e3 * t["median"] for t in times]
-    errors = [[1e3 * abs(t[end] - t["median"]) for t in times] for end in ("lower", "upper")]
-    axes.barh(names[::-1], medians[::-1], xerr=[each[::-1] for each in errors])
-    axes.set_xlabel("ms a batch")
+    _bars({row["work"]: row["time"] for row in results.rows}, "ms a batch", path)
+
+
+def plot_load(results: Results, path: Path) -> None:
+    """A bar for each size and number of neighbours."""
+    timed = [row for row in results.rows if row["time"]]
+    bars = {
+        f"{row['operation']}, {'x'.join(map(str, _size(row)))}, {row['busy']} busy": row["time"]
+        for row in timed
+    }
+    _bars(bars, "ms", path)
+
+
+def _bars(times: dict[str, Record], label: str, path: Path) -> None:
+    """A bar for each timing, from the top down; its line goes from quartile to quartile."""
+    figure, axes = plt.subplots(figsize=(8, 1.5 + 0.35 * len(times)), layout="constrained")
+    names, timings = list(times)[::-1], list(times.values())[::-1]
+    medians = [1e3 * t["median"] for t in timings]
+    errors = [[1e3 * abs(t[end] - t["median"]) for t in timings] for end in ("lower", "upper")]
+    axes.barh(names, medians, xerr=errors)
+    axes.set_xlabel(label)
     _finish(figure, path)

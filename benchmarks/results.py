@@ -24,6 +24,11 @@ class Results:
     summary: list[Record] = field(default_factory=list)  # what was derived from the rows
     schema: int = SCHEMA
 
+    @property
+    def busy(self) -> int:
+        """How many busy neighbours there were all the while."""
+        return int(self.settings.get("busy", 0))
+
     def save(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self), indent=1, allow_nan=False) + "\n")
 

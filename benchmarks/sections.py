@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import plots
+from benchmarks import load, plots
 from benchmarks.checks import GRADIENT_TOLERANCE
 from benchmarks.gradients import ERRORS_TO_TELL
+from benchmarks.neighbours import beside
 from benchmarks.operations import OPERATIONS
 from benchmarks.results import Record, Results
 from benchmarks.sampler_checks import LEVEL
@@ -31,10 +32,11 @@ def sampler_tables(results: Results) -> list[Table]:
     for row in results.rows:
         size = f"B={row['batch']} T={row['length']} K={row['states']}"
         groups.setdefault(size, []).append(row)
-    return [_sampler_table(size, rows) for size, rows in groups.items()]
+    neighbours = beside(results.busy)
+    return [_sampler_table(size + neighbours, rows) for size, rows in groups.items()]
 
 
-def _sampler_table(size: str, rows: list[Record]) -> Table:
+def _sampler_table(title: str, rows: list[Record]) -> Table:
     columns = [
         "operation",
         "contender",
@@ -62,16 +64,18 @@ def _sampler_table(size: str, rows: list[Record]) -> Table:
         ]
         for row in rows
     ]
-    return Table(size, columns, lines, _details(rows), texts=3)
+    return Table(title, columns, lines, _details(rows), texts=3)
 
 
 def _details(rows: list[Record]) -> list[str]:
     words = {"ok": "note", "failed": "FAILED", "skipped": "skipped"}
     return [
-        f"{words[row['status']]}: {row['operation']}, {row['contender']}: {row['detail']}"
-        for row in rows
-        if row["detail"]
+        f"{words[row['status']]}: {_whose(row)}: {row['detail']}" for row in rows if row["detail"]
     ]
+
+
+def _whose(row: Record) -> str:
+    return ", ".join(row[key] for key in ("operation", "contender") if key in row)
 
 
 def gradient_tables(results: Results) -> list[Table]:
@@ -160,7 +164,25 @@ def train_step_tables(results: Results) -> list[Table]:
         ]
         for row in results.rows
     ]
-    return [Table("Template VAE", columns, lines)]
+    return [Table(f"Template VAE{beside(results.busy)}", columns, lines)]
+
+
+def load_tables(results: Results) -> list[Table]:
+    columns = ["operation", "B", "T", "K", "busy", "time, ms", "mean, ms"]
+    columns += ["over quiet", "mean over quiet"]
+    lines = [
+        [
+            row["operation"],
+            *(str(row[key]) for key in ("batch", "length", "states", "busy")),
+            milliseconds(row["time"]),
+            NOTHING if row["mean"] is None else number(1e3 * row["mean"]),
+            ratio(row["over_quiet"]),
+            ratio(row["mean_over_quiet"]),
+        ]
+        for row in results.rows
+    ]
+    title = f"structdist on {results.environment['threads']} threads beside busy processes"
+    return [Table(title, columns, lines, _details(results.rows))]
 
 
 SECTIONS = {
@@ -213,6 +235,18 @@ SECTIONS = {
         plots.plot_scaling,
         ("operation", "contender", "axis", "batch", "length", "states"),
         {"time.median": "time", "bytes": "peak"},
+    ),
+    "load": Section(
+        "Beside busy neighbours",
+        "Median milliseconds and quartiles of structdist (forward+backward where there is a "
+        "gradient) on a quiet machine and beside processes that keep a core busy each, in turns of "
+        f"{load.RUNS_PER_TURN} runs. Over quiet is a median or mean over that without neighbours. "
+        "The median is of a usual run; the mean also has those that waited until a neighbour left "
+        "its core, and with as many neighbours as cores and threads a fair share makes it 2x.",
+        load_tables,
+        plots.plot_load,
+        ("operation", "batch", "length", "states", "busy"),
+        {"time.median": "time", "over_quiet": "over quiet", "mean_over_quiet": "mean over quiet"},
     ),
     "train-step": Section(
         "A training step of the template VAE",

@@ -19,6 +19,7 @@ TINY = {
     "gradients": "--quick --runs 50 --temperature 1 --samples 2 --length 3 --states 2",
     "scaling": "--base 1,2,2 --batch 1,2 --length 2,4 --states 2,3 --operation log-z --quick "
     "--budget 0.02",
+    "load": "--size 2x3x2 --busy 1 --quick --budget 0.02",
     "train-step": "--batch 2 --length 3 --states 2 --hidden 4 --vocabulary 8 --quick "
     "--budget 0.02 --work gumbel-crf-st,reinforce-ms,importance-nll",
 }
@@ -91,6 +92,27 @@ def test_scaling_fits_exponents(results: dict[str, Path]) -> None:
     assert all(line["memory_exponent"] > 0 for line in content["summary"])
 
 
+def test_load_has_ratios_to_the_quiet_machine(results: dict[str, Path]) -> None:
+    rows = json.loads(results["load"].with_suffix(".json").read_text())["rows"]
+    assert [(row["operation"], row["busy"]) for row in rows] == [("log-z", 0), ("log-z", 1)]
+    assert rows[0]["over_quiet"] == rows[0]["mean_over_quiet"] == 1.0
+    for row in rows:
+        assert row["over_quiet"] == row["time"]["median"] / rows[0]["time"]["median"]
+
+
+@pytest.mark.parametrize("command", ["samplers", "train-step"])
+def test_busy_neighbours_are_told_of(
+    results: dict[str, Path], command: str, tmp_path: Path
+) -> None:
+    page, file = tmp_path / "page.md", results[command].with_suffix(".json")
+    result = run_tiny(command, "--busy", 1, "--markdown", page, "--compare", file)
+    assert result.exit_code == 0, result.output
+    assert "beside 1 busy process" in result.output
+    assert "beside 1 busy process" in page.read_text()
+    assert "Not like for like: busy neighbours changed." in result.output
+    assert "busy process" not in results[command].with_suffix(".md").read_text()
+
+
 @pytest.mark.parametrize("command", TINY)
 def test_compare_prints_ratios(results: dict[str, Path], command: str) -> None:
     result = run_tiny(command, "--compare", results[command].with_suffix(".json"))
@@ -131,6 +153,9 @@ def test_report_is_a_page_of_all_sections(results: dict[str, Path]) -> None:
         ("gradients --states 10 --length 10", "too many"),
         ("gradients --runs 1", "runs"),
         ("scaling --base 1,2", "B,T,K"),
+        ("samplers --busy -1", "busy"),
+        ("load --busy 0", "1 or more"),
+        ("load --size 3x4", "BxTxK"),
         ("report", "Missing argument"),
         ("report /no/such/file.json", "cannot read"),
         ("magic", "No such command"),
