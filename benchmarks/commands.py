@@ -15,6 +15,7 @@ import typer
 
 from benchmarks import gradients as gradient_benchmark
 from benchmarks import load as load_benchmark
+from benchmarks import overhead as overhead_benchmark
 from benchmarks import samplers as sampler_benchmark
 from benchmarks import scaling as scaling_benchmark
 from benchmarks import train_step as train_step_benchmark
@@ -253,6 +254,24 @@ def scaling(
         rows = scaling_benchmark.run(plan, arena, progress=progress)
     settings = {"base": str(size), "values": values, "limits": vars(arena.limits)}
     session.deliver(settings, rows, scaling_benchmark.exponents(rows))
+
+
+@app.command()
+def overhead(
+    rounds: Annotated[int | None, typer.Option(min=1, help="Default 500 (quick: 50).")] = None,
+    threads: Threads = 1,
+    quick: Quick = False,
+    json: Json = None,
+    plot: Plot = None,
+    markdown: Markdown = None,
+    compare: Compare = None,
+) -> None:
+    """What each operation costs on the smallest chain, in units of one operation of torch."""
+    session = start("overhead", CPU, threads, json, plot, markdown, compare)
+    rounds = rounds or (50 if quick else 500)
+    with progress_bar(rounds) as progress:
+        rows = overhead_benchmark.run(rounds, progress)
+    session.deliver({"size": str(overhead_benchmark.SMALLEST), "rounds": rounds}, rows)
 
 
 @app.command("train-step")

@@ -169,6 +169,19 @@ def plot_load(results: Results, path: Path) -> None:
     _bars(bars, "ms", path)
 
 
+def plot_overhead(results: Results, path: Path) -> None:
+    """A bar for each operation, and for each part of log Z with its gradient."""
+    bars = {
+        f"{row['operation']}{', f+b' * row['backward']}{_part(row)}": row["time"]
+        for row in results.rows
+    }
+    _bars(bars, "ms", path)
+
+
+def _part(row: Record) -> str:
+    return "" if row["part"] is None else f": {row['part']}"
+
+
 def _bars(times: dict[str, Record], label: str, path: Path) -> None:
     """A bar for each timing, from the top down; its line goes from quartile to quartile."""
     figure, axes = plt.subplots(figsize=(8, 1.5 + 0.35 * len(times)), layout="constrained")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import load, plots
+from benchmarks import load, overhead, plots
 from benchmarks.checks import GRADIENT_TOLERANCE
 from benchmarks.gradients import ERRORS_TO_TELL
 from benchmarks.neighbours import beside
@@ -14,7 +14,7 @@ from benchmarks.operations import OPERATIONS
 from benchmarks.results import Record, Results
 from benchmarks.sampler_checks import LEVEL
 from benchmarks.samplers import FLOOR
-from benchmarks.tables import NOTHING, Table, megabytes, milliseconds, number, ratio
+from benchmarks.tables import NOTHING, Table, megabytes, microseconds, milliseconds, number, ratio
 
 
 @dataclass(frozen=True)
@@ -185,6 +185,25 @@ def load_tables(results: Results) -> list[Table]:
     return [Table(title, columns, lines, _details(results.rows))]
 
 
+def overhead_tables(results: Results) -> list[Table]:
+    wholes = [row for row in results.rows if row["part"] is None]
+    parts = [row for row in results.rows if row["part"] is not None]
+    title = f"Operations at {results.settings['size']}"
+    names = [f"{row['operation']}{', f+b' * row['backward']}" for row in wholes]
+    return [
+        _overhead_table(title, "operation", names, wholes),
+        _overhead_table("Parts of log-z, f+b", "part", [row["part"] for row in parts], parts),
+    ]
+
+
+def _overhead_table(title: str, kind: str, names: list[str], rows: list[Record]) -> Table:
+    lines = [
+        [name, microseconds(row["time"]), ratio(row["over_unit"])]
+        for name, row in zip(names, rows, strict=True)
+    ]
+    return Table(title, [kind, "time, us", f"over {overhead.UNIT}"], lines)
+
+
 SECTIONS = {
     "samplers": Section(
         "Samplers and inference",
@@ -247,6 +266,19 @@ SECTIONS = {
         plots.plot_load,
         ("operation", "batch", "length", "states", "busy"),
         {"time.median": "time", "over_quiet": "over quiet", "mean_over_quiet": "mean over quiet"},
+    ),
+    "overhead": Section(
+        "Fixed costs",
+        "Median microseconds and quartiles on the smallest chain, and the median over that of "
+        f"`{overhead.UNIT}(x, -1).sum().backward()` with x of the same size, in turns of "
+        f"{overhead.RUNS_PER_TURN} runs. "
+        "Every operation builds its distribution; f+b is forward, the sum of what it gives, and "
+        "backward. The parts are timed in runs of their own, with the clock read in between; "
+        "release lets go of the distribution and of the graph.",
+        overhead_tables,
+        plots.plot_overhead,
+        ("operation", "backward", "part"),
+        {"time.median": "time", "over_unit": f"over {overhead.UNIT}"},
     ),
     "train-step": Section(
         "A training step of the template VAE",

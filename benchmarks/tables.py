@@ -53,9 +53,15 @@ def markdown(table: Table) -> str:
 
 def milliseconds(timing: Record | None) -> str:
     """The median and, in brackets, the quartiles."""
-    if timing is None:
-        return NOTHING
-    median, lower, upper = (number(1e3 * timing[key]) for key in ("median", "lower", "upper"))
+    return NOTHING if timing is None else _with_quartiles(timing, 1e3)
+
+
+def microseconds(timing: Record) -> str:
+    return _with_quartiles(timing, 1e6)
+
+
+def _with_quartiles(timing: Record, scale: float) -> str:
+    median, lower, upper = (number(scale * timing[key]) for key in ("median", "lower", "upper"))
     return f"{median} [{lower}, {upper}]"
 
 

@@ -11,6 +11,7 @@ import torch
 from typer.testing import CliRunner, Result
 
 from benchmarks.commands import app
+from benchmarks.overhead import RUNS_PER_TURN
 
 OUTPUTS = (("json", "json"), ("plot", "png"), ("markdown", "md"))
 PNG = b"\x89PNG"
@@ -20,6 +21,7 @@ TINY = {
     "scaling": "--base 1,2,2 --batch 1,2 --length 2,4 --states 2,3 --operation log-z --quick "
     "--budget 0.02",
     "load": "--size 2x3x2 --busy 1 --quick --budget 0.02",
+    "overhead": "--rounds 3",
     "train-step": "--batch 2 --length 3 --states 2 --hidden 4 --vocabulary 8 --quick "
     "--budget 0.02 --work gumbel-crf-st,reinforce-ms,importance-nll",
 }
@@ -100,6 +102,22 @@ def test_load_has_ratios_to_the_quiet_machine(results: dict[str, Path]) -> None:
         assert row["over_quiet"] == row["time"]["median"] / rows[0]["time"]["median"]
 
 
+def test_overhead_is_in_units_of_torch(results: dict[str, Path]) -> None:
+    rows = json.loads(results["overhead"].with_suffix(".json").read_text())["rows"]
+    unit, *others = rows
+    assert (unit["operation"], unit["over_unit"]) == ("torch.logsumexp", 1.0)
+    for row in others:
+        assert row["over_unit"] == row["time"]["median"] / unit["time"]["median"] > 0
+        assert row["time"]["repeats"] == 3 * RUNS_PER_TURN
+    wholes = {(row["operation"], row["backward"]) for row in others if row["part"] is None}
+    assert wholes == {
+        *((name, False) for name in ("construct", "log-z", "marginals", "argmax", "sample")),
+        *((name, True) for name in ("log-z", "log-prob", "entropy", "rsample")),
+    }
+    parts = [row["part"] for row in others if row["part"] is not None]
+    assert parts == ["construct", "forward", "sum", "backward", "release"]
+
+
 @pytest.mark.parametrize("command", ["samplers", "train-step"])
 def test_busy_neighbours_are_told_of(
     results: dict[str, Path], command: str, tmp_path: Path
@@ -154,6 +172,7 @@ def test_report_is_a_page_of_all_sections(results: dict[str, Path]) -> None:
         ("gradients --runs 1", "runs"),
         ("scaling --base 1,2", "B,T,K"),
         ("samplers --busy -1", "busy"),
+        ("overhead --rounds 0", "rounds"),
         ("load --busy 0", "1 or more"),
         ("load --size 3x4", "BxTxK"),
         ("report", "Missing argument"),
