@@ -2,23 +2,24 @@
 
 Every function builds its objects anew, as a training step does, so nothing cached is ever timed.
 It returns log Z and entropy as `[B]`, marginals and relaxed or one-hot samples as `[B, T, K]`,
-paths as integers `[B, T]`.
+paths as integers `[B, T]`. A library with arrays of its own offers `ForeignWork` instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 
 import torch
 from torch import Tensor
 
-from benchmarks import ours, rivals
+from benchmarks import jax_chain, ours, rivals
+from benchmarks.foreign import ForeignWork
 from benchmarks.operations import Operation
 from benchmarks.problem import Inputs, Size
 
-Work = Callable[[Tensor, Tensor], Tensor]
+Work = Callable[[Tensor, Tensor], Tensor] | ForeignWork
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,14 @@ class Contender:
     module: str = "structdist"
     shortest: int = 1  # smallest T it accepts
     bytes_needed: Callable[[Size], int] | None = None  # where it may not fit: at least so much
+    devices: Sequence[str] = ("cpu", "cuda")
 
-    def cannot_run(self, size: Size) -> str | None:
+    def cannot_run(self, size: Size, device: torch.device) -> str | None:
         """Why this contender has to sit out, if it has to."""
         if find_spec(self.module) is None:
             return f"{self.module} is not installed"
+        if device.type not in self.devices:
+            return f"does not run on {device.type} here"
         if size.length < self.shortest:
             return f"needs T of {self.shortest} or more"
         return None
@@ -49,11 +53,14 @@ CONTENDERS = (
         bytes_needed=rivals.torch_struct_bytes,
     ),
     Contender("pytorch-crf", rivals.PYTORCH_CRF, module="torchcrf"),
+    Contender("jax", jax_chain.JAX, module="jax", devices=("cpu",)),
 )
 
 
 def forward(work: Work, inputs: Inputs) -> Tensor:
     """Evaluation: no graph, unless the contender needs one for itself."""
+    if isinstance(work, ForeignWork):
+        return work.output(inputs)
     emissions, transitions = inputs.leaves()
     with torch.no_grad():
         return work(emissions, transitions)
@@ -61,6 +68,8 @@ def forward(work: Work, inputs: Inputs) -> Tensor:
 
 def forward_backward(work: Work, inputs: Inputs) -> tuple[Tensor, ...]:
     """Training: the gradient of a weighted sum of the output, by emissions and transitions."""
+    if isinstance(work, ForeignWork):
+        return work.gradients(inputs)
     leaves = inputs.leaves()
     output = work(*leaves)
     value = (output * inputs.weights_like(output)).sum()

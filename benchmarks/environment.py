@@ -28,7 +28,7 @@ def describe(device: torch.device) -> dict[str, object]:
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
         "packages": {
-            name: _version(name) for name in ("structdist", "torch-struct", "pytorch-crf")
+            name: _version(name) for name in ("structdist", "torch-struct", "pytorch-crf", "jax")
         },
     }
 

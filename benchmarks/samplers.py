@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from types import MappingProxyType
+from typing import Any
 
 import torch
 
@@ -20,6 +22,7 @@ from benchmarks.contenders import (
     forward_backward,
     heaviest,
 )
+from benchmarks.foreign import ForeignWork
 from benchmarks.memory import available_bytes, peak_bytes
 from benchmarks.operations import Kind, Operation
 from benchmarks.problem import Inputs, Size, make_inputs
@@ -75,7 +78,7 @@ class Arena:
 
     def reason_to_skip(self, contender: Contender, operation: Operation, size: Size) -> str | None:
         return (
-            contender.cannot_run(size)
+            contender.cannot_run(size, self.device)
             or ("the time for all is up" if time.monotonic() > self.deadline else None)
             or self._lack_of_memory(contender, size)
             or self._lack_of_time(contender, operation, size)
@@ -117,10 +120,13 @@ class Arena:
         return None
 
     def race(
-        self, runners: Mapping[str, Callable[[Inputs], object]], size: Size
+        self,
+        runners: Mapping[str, Callable[[Any], object]],
+        size: Size,
+        convert: Mapping[str, Callable[[Inputs], object]] = MappingProxyType({}),
     ) -> dict[str, Timing]:
         prepare = partial(make_inputs, size, self.device)
-        return race(runners, prepare, self.stopwatch, self.limits)
+        return race(runners, prepare, self.stopwatch, self.limits, convert)
 
     def peak(self, run: Callable[[Inputs], object], size: Size) -> int:
         inputs = make_inputs(size, self.device, seed=0)
@@ -153,15 +159,22 @@ def compare_contenders(
     offering = [c for c in contenders if operation.name in c.works]
     rows = {c.name: admit(c, operation, size, arena) for c in offering}
     works = {c.name: c.works[operation.name] for c in offering if rows[c.name].status == "ok"}
+    foreign = {name: work for name, work in works.items() if isinstance(work, ForeignWork)}
+    convert = {name: work.arrays for name, work in foreign.items()}
     forwards = {name: partial(forward, work) for name, work in works.items()}
     boths = {name: partial(forward_backward, work) for name, work in works.items()}
-    for name, timing in arena.race(forwards, size).items():
-        peak = arena.peak(forwards[name], size)
-        rows[name] = replace(rows[name], forward=timing, forward_bytes=peak)
+    forwards |= {name: work.forward for name, work in foreign.items()}
+    boths |= {name: work.forward_backward for name, work in foreign.items()}
+
+    def peak(runners: Mapping[str, Callable[[Any], object]], name: str) -> int | None:
+        return None if name in foreign else arena.peak(runners[name], size)
+
+    for name, timing in arena.race(forwards, size, convert).items():
+        rows[name] = replace(rows[name], forward=timing, forward_bytes=peak(forwards, name))
     if operation.differentiable:
-        for name, timing in arena.race(boths, size).items():
-            peak = arena.peak(boths[name], size)
-            rows[name] = replace(rows[name], forward_backward=timing, forward_backward_bytes=peak)
+        for name, timing in arena.race(boths, size, convert).items():
+            most = peak(boths, name)
+            rows[name] = replace(rows[name], forward_backward=timing, forward_backward_bytes=most)
     return with_speedups(list(rows.values()))
 
 

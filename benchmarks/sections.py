@@ -217,6 +217,8 @@ SECTIONS = {
         f"{GRADIENT_TOLERANCE:.0e} of the float64 reference, samplers by chi-square on whole paths "
         f"and on the joint of identical batch items (p < {LEVEL:.0e} fails). A contender that "
         "fails is listed, without a time. "
+        "JAX, where it is installed, works on arrays of its own and is compiled before; its memory "
+        "is out of torch's sight. "
         f"`{FLOOR}` is T (forward) and 3T (forward+backward) bare products of [B, K] and [K, K].",
         sampler_tables,
         plots.plot_samplers,

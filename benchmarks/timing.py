@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -94,18 +95,24 @@ class Stopwatch:
 
 
 def race(
-    runners: Mapping[str, Callable[[Prepared], object]],
+    runners: Mapping[str, Callable[[Any], object]],
     prepare: Callable[[int], Prepared],
     stopwatch: Stopwatch,
     limits: Limits,
+    convert: Mapping[str, Callable[[Prepared], object]] = MappingProxyType({}),
 ) -> dict[str, Timing]:
     """Time all runners side by side: a round gives each the same fresh input, in turn.
 
-    `prepare` makes the input of a round and is not timed; neither is a first round to warm up.
+    `prepare` makes the input of a round and is not timed; neither is a first round to warm up, nor
+    `convert`, which makes of that input what a runner can use, where it needs something else.
     """
+
+    def own(name: str, prepared: Prepared) -> object:
+        return convert[name](prepared) if name in convert else prepared
+
     warm_up = prepare(0)
-    for run in runners.values():
-        run(warm_up)
+    for name, run in runners.items():
+        run(own(name, warm_up))
     seconds: dict[str, list[float]] = {name: [] for name in runners}
     for count in range(limits.most):
         running = [name for name in runners if not limits.enough(seconds[name])]
@@ -114,11 +121,11 @@ def race(
         prepared = prepare(count + 1)
         first = count % len(running)
         for name in running[first:] + running[:first]:
-            seconds[name].append(_timed(runners[name], prepared, stopwatch))
+            seconds[name].append(_timed(runners[name], own(name, prepared), stopwatch))
     return {name: summarise(each) for name, each in seconds.items()}
 
 
-def _timed(run: Callable[[Prepared], object], prepared: Prepared, stopwatch: Stopwatch) -> float:
+def _timed(run: Callable[[Any], object], prepared: object, stopwatch: Stopwatch) -> float:
     return stopwatch(lambda: run(prepared))
 
 
