@@ -16,8 +16,9 @@ from benchmarks.neighbours import SPIN, beside, busy_neighbours
 ROOT = Path(__file__).parent.parent
 PATIENCE = 60  # seconds until a process is taken for stuck
 WITH_NEIGHBOURS = """
-import time
+import signal, time
 from benchmarks.neighbours import busy_neighbours
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have had it ignored
 with busy_neighbours(2):
     print("ready", flush=True)
     time.sleep(600)
@@ -93,10 +94,13 @@ def test_they_end_with_the_process_that_wanted_them(how: signal.Signals) -> None
     command = [sys.executable, "-c", WITH_NEIGHBOURS]
     quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(command, cwd=ROOT, **quiet) as process:
-        assert process.stdout.readline() == b"ready\n"
-        assert len(spinning(process.pid)) == 2
-        process.send_signal(how)
-        process.wait(PATIENCE)
+        try:
+            assert process.stdout.readline() == b"ready\n"
+            assert len(spinning(process.pid)) == 2
+            process.send_signal(how)
+            process.wait(PATIENCE)
+        finally:
+            process.kill()
     assert gone(process.pid)
 
 
