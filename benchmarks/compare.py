@@ -53,6 +53,6 @@ def _ratio(row: Record, before: Record, metric: str) -> float | None:
 
 
 def _changes(old: Results, new: Results) -> list[str]:
-    keys = ("device", "threads", "torch")
+    keys = ("device", "threads", "idle_threads", "torch")
     changed = [key for key in keys if old.environment.get(key) != new.environment.get(key)]
     return changed if old.busy == new.busy else [*changed, "busy neighbours"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shlex
 import subprocess
@@ -11,6 +12,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import torch
+
+from models.idle_threads import CHOICES
 
 ROOT = Path(__file__).parent.parent
 
@@ -23,6 +26,7 @@ def describe(device: torch.device) -> dict[str, object]:
         "revision": git_revision(),
         "device": device_name(device),
         "threads": torch.get_num_threads(),
+        "idle_threads": idle_threads(),
         "os": f"{platform.system()} {platform.release()} {platform.machine()}",
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -31,6 +35,11 @@ def describe(device: torch.device) -> dict[str, object]:
             name: _version(name) for name in ("structdist", "torch-struct", "pytorch-crf", "jax")
         },
     }
+
+
+def idle_threads() -> str:
+    """How OpenMP's threads were told to wait for work, if they were."""
+    return " ".join(f"{name}={os.environ[name]}" for name in CHOICES if name in os.environ)
 
 
 def device_name(device: torch.device) -> str:

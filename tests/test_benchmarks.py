@@ -67,7 +67,17 @@ def test_json_says_where_and_how(results: dict[str, Path], command: str) -> None
     content = json.loads(results[command].with_suffix(".json").read_text())
     assert set(content) == {"command", "environment", "settings", "rows", "summary", "schema"}
     assert content["command"] == command
-    wanted = {"torch", "threads", "device", "os", "python", "revision", "date", "command"}
+    wanted = {
+        "torch",
+        "threads",
+        "idle_threads",
+        "device",
+        "os",
+        "python",
+        "revision",
+        "date",
+        "command",
+    }
     assert wanted <= set(content["environment"])
     assert content["environment"]["threads"] == 1
     assert content["rows"]
