@@ -1,4 +1,4 @@
-"""The registry of examples: random chains with every feature of the contract."""
+"""Examples of linear chains: random chains with every feature of the contract."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from torch import Tensor
 
 from structdist import LinearChainCRF
 from tests.oracle import Oracle
+from tests.structures.structure import BATCH_SHAPES, BaseExample, seeded
 
-BATCH_SHAPES = [(), (5,), (2, 3)]
 FORMS = ["shared", "per_chain", "per_step"]
-SCORES = ("emissions", "transitions", "start", "end")
 
 
 @dataclass(frozen=True, eq=False)
-class Example:
-    """The arguments of a `LinearChainCRF`; compared by identity, so that caches can hold it."""
+class Example(BaseExample):
+    """The arguments of a `LinearChainCRF`."""
 
-    name: str
+    SCORES = ("emissions", "transitions", "start", "end")
+
     emissions: Tensor
     transitions: Tensor
     lengths: Tensor | None = None
@@ -42,27 +42,19 @@ class Example:
             self.emissions, self.transitions, self.lengths, start=self.start, end=self.end
         )
 
-    @property
-    def scores(self) -> dict[str, Tensor]:
-        """The real-valued arguments that are given."""
-        given = {name: getattr(self, name) for name in SCORES}
-        return {name: x for name, x in given.items() if x is not None}
+    def with_padding(self, value: float) -> Example:
+        return self if self.lengths is None else fill_padding(self, value)
 
-    def with_scores(self, *scores: Tensor) -> Example:
-        """The same example with other real-valued arguments, in the order of `scores`."""
-        return replace(self, **dict(zip(self.scores, scores, strict=True)))
-
-    def to(self, dtype: torch.dtype) -> Example:
-        return self.with_scores(*[x.to(dtype) for x in self.scores.values()])
-
-    def leaves(self) -> Example:
-        """The same example with fresh leaves that require gradients."""
-        fresh = [x.detach().clone().requires_grad_() for x in self.scores.values()]
-        return self.with_scores(*fresh)
-
-
-def seeded(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
+    def at(self, index: tuple[int, ...]) -> Example:
+        """One chain of a batch; start scores are shared by all, end scores are its own."""
+        shared = self.transitions.dim() == 2
+        return replace(
+            self,
+            emissions=self.emissions[index],
+            transitions=self.transitions if shared else self.transitions[index],
+            lengths=self.lengths[index],
+            end=None if self.end is None else self.end[index],
+        )
 
 
 def transitions_shape(form: str, batch_shape: tuple, num_steps: int, num_states: int) -> tuple:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tests.oracle import SingleChain
+from tests.enumeration import Outcomes
+from tests.structures.structure import BaseExample
 
 SMALLEST_EXPECTED = 5.0
+NUM_DRAWS = 20_000  # of each sampler
+ALPHA = 1e-5  # the least p-value that passes
 
 
 def p_value(counts: Tensor, probs: Tensor) -> float:
@@ -26,28 +29,35 @@ def p_value(counts: Tensor, probs: Tensor) -> float:
     return torch.special.gammaincc(degrees / 2, statistic / 2).item()
 
 
-def path_codes(paths: Tensor, num_states: int) -> Tensor:
-    """[...]: each path [..., T] as one number in 0..K^T - 1."""
-    powers = num_states ** torch.arange(paths.shape[-1])
+def path_codes(paths: Tensor, num_codes: int) -> Tensor:
+    """[...]: each path [..., T] of integers in range(C) as one number in 0..C^T - 1."""
+    powers = num_codes ** torch.arange(paths.shape[-1])
     return (paths * powers).sum(-1)
 
 
-def path_table(chain: SingleChain) -> Tensor:
-    """[K^T]: the probability of every path code; 0 where a path is forbidden."""
-    table = torch.zeros(chain.num_states**chain.num_steps, dtype=torch.float64)
-    table[path_codes(chain.paths, chain.num_states)] = chain.probs
+def path_table(outcomes: Outcomes) -> Tensor:
+    """[C^T]: the probability of every path code; 0 where there is no such path."""
+    table = torch.zeros(outcomes.num_codes**outcomes.num_steps, dtype=torch.float64)
+    table[path_codes(outcomes.paths, outcomes.num_codes)] = outcomes.probs
     return table
 
 
-def path_p_value(paths: Tensor, chain: SingleChain) -> float:
-    """Do paths [S, T] follow the chain's distribution over whole paths?"""
-    table = path_table(chain)
-    counts = path_codes(paths, chain.num_states).bincount(minlength=len(table))
+def path_p_value(paths: Tensor, outcomes: Outcomes) -> float:
+    """Do paths [S, T] follow the distribution over whole paths?"""
+    table = path_table(outcomes)
+    counts = path_codes(paths, outcomes.num_codes).bincount(minlength=len(table))
     return p_value(counts, table)
 
 
-def joint_p_value(left: Tensor, right: Tensor, p: SingleChain, q: SingleChain) -> float:
-    """Are paths [S, T] of two chains independent, each with its own distribution?"""
+def joint_p_value(left: Tensor, right: Tensor, p: Outcomes, q: Outcomes) -> float:
+    """Are paths [S, T] of two structures independent, each with its own distribution?"""
     table = torch.outer(path_table(p), path_table(q))
-    codes = path_codes(left, p.num_states) * table.shape[1] + path_codes(right, q.num_states)
+    codes = path_codes(left, p.num_codes) * table.shape[1] + path_codes(right, q.num_codes)
     return p_value(codes.bincount(minlength=table.numel()), table.flatten())
+
+
+def p_values(paths: Tensor, example: BaseExample) -> list[float]:
+    """One for each structure of the batch, of paths [S, *B, T]."""
+    singles = example.oracle().singles
+    flat = paths.reshape(len(paths), len(singles), -1)
+    return [path_p_value(flat[:, n], single) for n, single in enumerate(singles)]

@@ -109,6 +109,17 @@ def test_models_use_only_public_names(path: Path):
     assert [name for name in ours(path) if within(name, "benchmarks", "tests")] == []
 
 
+ORACLES = ("tests.enumeration", "tests.oracle", "tests.structures.segment_oracle")
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_oracles_know_nothing_of_the_library(name: str):
+    """What answers are compared with is found from the definitions alone."""
+    path = ROOT / f"{name.replace('.', '/')}.py"
+    assert [imported for imported in ours(path) if not within(imported, *ORACLES)] == []
+    assert outsiders(path) <= {"torch"}
+
+
 @pytest.mark.parametrize("path", sources("benchmarks"), **ids)
 def test_benchmarks_import_no_tests(path: Path):
     assert [name for name in ours(path) if within(name, "tests")] == []

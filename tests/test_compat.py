@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
+import pickle
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -12,7 +15,7 @@ import torch_struct
 from torch import Tensor
 from torch.testing import assert_close
 
-from structdist import LinearChainCRF
+from structdist import LinearChainCRF, ops
 from structdist.compat import TorchStructLinearChainCRF, from_torch_struct, to_torch_struct
 from structdist.ops import enumerate_paths
 
@@ -88,6 +91,44 @@ def test_log_prob_equals_torch_struct() -> None:
     assert_close(ours.log_prob(relaxed), theirs.log_prob(relaxed).detach())
 
 
+@pytest.mark.parametrize("leading", [(), (1,), (2, 1), (1, len(LENGTHS)), (2, 3, len(LENGTHS))])
+def test_log_prob_broadcasts_over_the_batch(leading: tuple[int, ...]) -> None:
+    ours, theirs = both()
+    parts = torch.rand(*leading, N - 1, C, C, dtype=torch.float64)
+    shape = torch.broadcast_shapes(leading, ours.batch_shape)
+    inside = torch.arange(1, N)[:, None, None] < LENGTHS[:, None, None, None]
+    expected = theirs.log_prob(parts.expand(*shape, N - 1, C, C) * inside).detach()
+    assert ours.log_prob(parts).shape == shape
+    assert_close(ours.log_prob(parts), expected)
+
+
+def test_one_chain_scores_many_parts() -> None:
+    dist = TorchStructLinearChainCRF(random_potentials()[:1])
+    parts = dist.sample((7,))
+    assert_close(dist.log_prob(parts[:, 0]), dist.log_prob(parts)[:, 0])
+
+
+def test_it_takes_every_argument_of_torch_struct() -> None:
+    potentials, args = random_potentials(), {"anything": 1}
+    for kind in (TorchStructLinearChainCRF, torch_struct.LinearChainCRF):
+        assert kind(potentials, LENGTHS, args).args is args
+        assert kind(log_potentials=potentials, lengths=LENGTHS, args=args).args is args
+        assert kind(potentials).args == {}
+    first, second = (TorchStructLinearChainCRF(potentials) for _ in range(2))
+    assert first.args is not second.args
+
+
+def test_whole_floats_are_lengths() -> None:
+    potentials = random_potentials()
+    ours = TorchStructLinearChainCRF(potentials, LENGTHS.double())
+    theirs = torch_struct.LinearChainCRF(potentials.clone(), LENGTHS.double())
+    assert torch.equal(ours.lengths, LENGTHS)
+    for name in ("partition", "marginals", "entropy", "max"):
+        assert_close(getattr(ours, name), getattr(theirs, name).detach())
+    sequence = torch.randint(C, (len(LENGTHS), N))
+    assert torch.equal(ours.to_event(sequence, C), both()[0].to_event(sequence, C))
+
+
 def test_events_equal_torch_struct_and_come_back() -> None:
     ours = TorchStructLinearChainCRF(random_potentials())
     theirs = torch_struct.LinearChainCRF(random_potentials())
@@ -144,7 +185,7 @@ def test_identical_chains_draw_independently() -> None:
     dist = TorchStructLinearChainCRF(potentials)
     torch.manual_seed(0)
     for parts in (dist.gumbel_crf(), dist.sample()):
-        assert len(parts.flatten(1).unique(dim=0)) > 30
+        assert len(parts.flatten(1).unique(dim=0)) > 20  # one, where all share their noise
 
 
 def test_sampled_paths_have_their_probabilities() -> None:
@@ -276,7 +317,10 @@ def test_chains_of_one_node_have_no_edges() -> None:
         (torch.full((2, 4, 3, 3), torch.inf), torch.tensor([1, 2]), "log_potentials"),
         (torch.zeros(2, 4, 3, 3), torch.tensor([5, 6]), "lengths"),
         (torch.zeros(2, 4, 3, 3), torch.tensor([5]), "lengths"),
-        (torch.zeros(2, 4, 3, 3), torch.tensor([5.0, 4.0]), "lengths"),
+        (torch.zeros(2, 4, 3, 3), torch.tensor([5.0, 4.5]), "lengths"),
+        (torch.zeros(2, 4, 3, 3), torch.tensor([5.0, torch.nan]), "lengths"),
+        (torch.zeros(2, 4, 3, 3), torch.tensor([5.0, torch.inf]), "lengths"),
+        (torch.zeros(2, 4, 3, 3), torch.tensor([True, True]), "lengths"),
     ],
 )
 def test_bad_arguments(potentials: Tensor, lengths: Tensor | None, message: str) -> None:
@@ -284,10 +328,37 @@ def test_bad_arguments(potentials: Tensor, lengths: Tensor | None, message: str)
         TorchStructLinearChainCRF(potentials, lengths)
 
 
+def test_without_validation_values_are_not_looked_at() -> None:
+    nan = torch.full((2, 4, 3, 3), torch.nan)
+    dist = TorchStructLinearChainCRF(nan, torch.tensor([5.0, 4.5]), validate_args=False)
+    assert dist.lengths.tolist() == [5, 4]
+    forbidden = torch.full((2, 4, 3, 3), -torch.inf)
+    unchecked = TorchStructLinearChainCRF(forbidden, validate_args=False)
+    assert unchecked.partition.tolist() == [-torch.inf] * 2
+    assert from_torch_struct(unchecked).log_partition.tolist() == [-torch.inf] * 2
+    with pytest.raises(ValueError, match="no allowed path"):
+        _ = TorchStructLinearChainCRF(forbidden).partition
+    with pytest.raises(ValueError, match="log_potentials"):
+        TorchStructLinearChainCRF(nan, validate_args=True)
+
+
+@pytest.mark.parametrize("default", [True, False])
+def test_validation_follows_the_default_of_torch(
+    default: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.distributions.Distribution, "_validate_args", default)
+    for given, expected in ((None, default), (True, True), (False, False)):
+        dist = TorchStructLinearChainCRF(random_potentials(), validate_args=given)
+        assert dist._validate_args is expected
+        assert from_torch_struct(dist)._validate_args is expected
+
+
 def test_bad_calls() -> None:
     dist, _ = both()
     calls: list[tuple[str, Callable[[], object]]] = [
-        ("value", lambda: dist.log_prob(torch.zeros(N - 1, C, C))),
+        ("value", lambda: dist.log_prob(torch.zeros(N, C, C))),
+        ("value", lambda: dist.log_prob(torch.zeros(C, C))),
+        ("value", lambda: dist.log_prob(torch.zeros(2, N - 1, C, C))),
         ("sequence", lambda: dist.to_event(torch.full((len(LENGTHS), N), C), C)),
         ("other", lambda: dist.kl(TorchStructLinearChainCRF(torch.zeros(1, 4, 3, 3)))),
         ("other", lambda: dist.kl(LinearChainCRF(torch.zeros(5, 3), torch.zeros(3, 3)))),
@@ -298,6 +369,184 @@ def test_bad_calls() -> None:
     for message, call in calls:
         with pytest.raises(ValueError, match=message):
             call()
+
+
+# Nothing is computed twice, and nothing is stale ----------------------------------------------
+
+PROPERTIES = ("partition", "marginals", "argmax", "mode", "max", "entropy", "count")
+WITH_GRADIENT = ("partition", "marginals", "max", "entropy")
+
+
+@contextmanager
+def counting(monkeypatch: pytest.MonkeyPatch, *names: str) -> Iterator[list[str]]:
+    """The names of those functions of `ops` that are called within the block, call by call."""
+    calls: list[str] = []
+
+    def counted(name: str, function: Callable[..., object]) -> Callable[..., object]:
+        def call(*args: object, **options: object) -> object:
+            calls.append(name)
+            return function(*args, **options)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for name in names:
+            patch.setattr(ops, name, counted(name, getattr(ops, name)))
+        yield calls
+
+
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_a_property_is_computed_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    dist, _ = both()
+    programs = ("run_forward", "log_partition", "marginals", "entropy", "viterbi", "log_prob")
+    first = getattr(dist, name)
+    with counting(monkeypatch, *programs) as calls:
+        assert torch.equal(getattr(dist, name), first)
+        with torch.no_grad():
+            assert torch.equal(getattr(dist, name), first)
+    assert calls == []
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_one_forward_pass_serves_all(requires_grad: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    with counting(monkeypatch, "run_forward", "viterbi") as calls:
+        potentials = random_potentials().requires_grad_(requires_grad)
+        dist = TorchStructLinearChainCRF(potentials, LENGTHS)
+        for grad_enabled in (True, False, True):
+            with torch.set_grad_enabled(grad_enabled):
+                for name in PROPERTIES * 2:
+                    getattr(dist, name)
+                dist.log_prob(dist.sample((2,))), dist.gumbel_crf(), dist.kmax(2), dist.kl(dist)
+    assert sorted(calls) == ["run_forward", "viterbi"]
+
+
+@pytest.mark.parametrize("name", WITH_GRADIENT)
+@pytest.mark.parametrize("first", [torch.no_grad, torch.inference_mode, torch.enable_grad])
+def test_the_mode_in_which_a_property_is_asked_counts(
+    name: str, first: Callable[[], torch.no_grad]
+) -> None:
+    """It does not matter in which mode the distribution was made, or asked before."""
+    potentials = random_potentials().requires_grad_()
+    alone = getattr(TorchStructLinearChainCRF(potentials, LENGTHS), name)
+    weights = torch.rand_like(alone)
+    expected = torch.autograd.grad(alone, potentials, weights)[0]
+    with first():
+        dist = TorchStructLinearChainCRF(potentials, LENGTHS)
+        getattr(dist, name)
+    with torch.no_grad():
+        assert not getattr(dist, name).requires_grad
+    for _ in range(2):  # each graph is freed by its backward pass
+        value = getattr(dist, name)
+        assert torch.equal(value, alone)
+        assert_close(torch.autograd.grad(value, potentials, weights)[0], expected)
+    with torch.inference_mode():
+        assert not getattr(dist, name).requires_grad
+
+
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_answers_of_inference_mode_are_ordinary_outside(name: str) -> None:
+    with torch.inference_mode():
+        dist, _ = both()
+        expected = getattr(dist, name)
+    value = getattr(dist, name)
+    assert not value.is_inference()
+    assert torch.equal(value, expected)
+    weight = torch.ones_like(value, requires_grad=True)
+    (weight * value).sum().backward()  # saves the value, which inference tensors do not allow
+    assert_close(weight.grad, value)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16])
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_a_change_in_place_is_seen(name: str, dtype: torch.dtype) -> None:
+    potentials = random_potentials().to(dtype)
+    dist = TorchStructLinearChainCRF(potentials, LENGTHS)
+    before = getattr(dist, name)
+    potentials.neg_()
+    potentials[:, 0, 1, 2] = -torch.inf
+    expected = getattr(TorchStructLinearChainCRF(potentials.clone(), LENGTHS), name)
+    assert torch.equal(getattr(dist, name), expected)
+    assert not torch.equal(before, expected)
+    parts = dist.argmax
+    assert_close(dist.log_prob(parts), dist.max - dist.partition)
+    potentials[0, 0, 0, 0] = torch.nan
+    with pytest.raises(ValueError, match="log_potentials"):
+        getattr(dist, name)
+
+
+@pytest.mark.parametrize("name", WITH_GRADIENT)
+def test_two_backward_passes_in_half_precision(name: str) -> None:
+    potentials = random_potentials().bfloat16().requires_grad_()
+    dist = TorchStructLinearChainCRF(potentials, LENGTHS)
+    weights = torch.rand_like(getattr(dist, name))
+    first, second = (
+        torch.autograd.grad(getattr(dist, name), potentials, weights)[0] for _ in range(2)
+    )
+    assert torch.equal(first, second)
+    assert first.isfinite().all()
+    assert first.abs().max() > 0
+
+
+def test_a_gradient_that_is_asked_for_late_is_there() -> None:
+    potentials = random_potentials()
+    dist = TorchStructLinearChainCRF(potentials, LENGTHS)
+    assert not dist.partition.requires_grad
+    potentials.requires_grad_()
+    gradient = torch.autograd.grad(dist.partition.sum(), potentials)[0]
+    assert_close(gradient, dist.marginals.detach())
+
+
+def test_callers_may_change_answers_and_lengths() -> None:
+    lengths = LENGTHS.clone()
+    dist, expected = TorchStructLinearChainCRF(random_potentials(), lengths), both()[0]
+    lengths.fill_(2)
+    for name in PROPERTIES:
+        for _ in range(2):
+            value = getattr(dist, name)
+            assert torch.equal(value, getattr(expected, name))
+            value.zero_()
+
+
+def test_another_backend_gives_its_own_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    dist, _ = both()
+    with ops.use_backend("rescaled"):
+        expected = dist.entropy
+    with ops.use_backend("reference"), counting(monkeypatch, "entropy") as calls:
+        assert_close(dist.entropy, expected)
+        assert torch.equal(dist.entropy, dist.entropy)
+    assert calls == ["entropy"]
+
+
+def pickled(dist: TorchStructLinearChainCRF) -> TorchStructLinearChainCRF:
+    return pickle.loads(pickle.dumps(dist))
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickled])
+def test_copies_compute_for_themselves(duplicate: Callable[..., TorchStructLinearChainCRF]) -> None:
+    dist, _ = both()
+    _ = dist.partition
+    dist.log_potentials.neg_()
+    twin = duplicate(dist)
+    assert torch.equal(twin.partition, dist.partition)
+    twin.log_potentials.mul_(2)
+    expected = TorchStructLinearChainCRF(twin.log_potentials, LENGTHS)
+    assert torch.equal(twin.partition, expected.partition)
+
+
+def test_inside_transforms_nothing_is_kept() -> None:
+    potentials = random_potentials()
+    dist = TorchStructLinearChainCRF(potentials, LENGTHS)
+    inside = torch.func.grad(lambda x: TorchStructLinearChainCRF(x, LENGTHS).partition.sum())
+    assert_close(inside(potentials), dist.marginals)
+    stacked = torch.stack([potentials, -potentials])
+    found = torch.func.vmap(lambda x: TorchStructLinearChainCRF(x, LENGTHS).entropy)(stacked)
+    assert_close(found[0], dist.entropy)
+    compiled = torch.compile(
+        lambda x: TorchStructLinearChainCRF(x, LENGTHS).partition, backend="eager", fullgraph=True
+    )
+    assert_close(compiled(potentials), dist.partition)
+    scaled = torch.func.vmap(lambda c: c * dist.partition)(torch.ones(3, dtype=torch.float64))
+    assert_close(scaled, dist.partition.expand(3, -1))
 
 
 # Conversions ----------------------------------------------------------------------------------

@@ -1,8 +1,12 @@
 """`LinearChain`: a layer that learns, and never breaks a rule it was given."""
 
+import importlib
+
 import pytest
 import torch
 from torch import nn
+from torch.distributions import Distribution
+from torch.testing import assert_close
 
 import structdist.nn
 from structdist import LinearChain, LinearChainCRF
@@ -122,10 +126,200 @@ def test_repr_tells_the_size():
     assert "3, start=True, end=False" in repr(LinearChain(3, start=True))
 
 
-@pytest.mark.parametrize("num_states", [0, -1])
+# Device and dtype ----------------------------------------------------------------------------
+
+ALL_MASKS = {"allowed": BIO_MOVES, "allowed_start": BIO_START, "allowed_end": BIO_START}
+VARIANTS = [{}, {"start": True, "end": True}, ALL_MASKS, {"start": True, "end": True, **ALL_MASKS}]
+
+
+def tensors(layer: nn.Module) -> list[torch.Tensor]:
+    return [*layer.parameters(), *layer.buffers()]
+
+
+@pytest.mark.parametrize("options", VARIANTS)
+def test_parameters_and_masks_are_made_on_the_device(options: dict):
+    layer = LinearChain(3, device="meta", **options)
+    assert len(tensors(layer)) == len(options) + 1
+    assert {x.device.type for x in tensors(layer)} == {"meta"}
+
+
+def test_default_device_holds_for_the_masks_as_well():
+    with torch.device("meta"):
+        layer = bio_layer()
+    assert {x.device.type for x in tensors(layer)} == {"meta"}
+
+
+@pytest.mark.parametrize("options", VARIANTS)
+@pytest.mark.parametrize("lengths", [None, torch.tensor([5, 2])])
+def test_shapes_on_meta(options: dict, lengths: torch.Tensor | None):
+    layer = LinearChain(3, device="meta", **options)
+    emissions = torch.empty(2, 5, 3, device="meta", requires_grad=True)
+    tags = torch.empty(2, 5, device="meta", dtype=torch.long)
+    dist = layer(emissions, lengths)
+    answers = {
+        (2,): [dist.log_partition, dist.entropy(), dist.log_prob(tags)],
+        (2, 5): [dist.argmax, dist.sample_paths()],
+        (2, 5, 3): [dist.marginals, dist.mode, dist.sample(), dist.rsample()],
+        (7, 2, 5, 3): [dist.rsample((7,), straight_through=True)],
+        (): [layer.loss(emissions, tags, lengths)],
+    }
+    for shape, found in answers.items():
+        assert {(x.shape, x.device.type) for x in found} == {(shape, "meta")}
+    layer.loss(emissions, tags, lengths).backward()
+    assert emissions.grad.shape == emissions.shape
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_dtype(dtype: torch.dtype):
+    layer = bio_layer(end=True, dtype=dtype)
+    assert {x.dtype for x in layer.parameters()} == {dtype}
+    assert {x.dtype for x in layer.buffers()} == {torch.bool}
+    wide = torch.promote_types(dtype, torch.float32)
+    assert layer(torch.zeros(4, 3, dtype=dtype)).log_partition.dtype == wide
+
+
+@pytest.mark.parametrize("masks", [{}, ALL_MASKS])
+def test_default_dtype_is_that_of_parameters_alone(masks: dict):
+    """A float32 layer stays one: masks without scores of their own add no digits."""
+    layer = LinearChain(3, dtype=torch.float32, **masks)
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert LinearChain(3).transitions.dtype == torch.float64
+        dist = layer(torch.zeros(4, 3, dtype=torch.float32))
+        assert dist.log_partition.dtype == torch.float32
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_init_std():
+    layer = LinearChain(50, init_std=3.0, dtype=torch.float64)
+    assert 2.5 < layer.transitions.std() < 3.5
+    assert not LinearChain(3, start=True, init_std=0.0).start.any()
+
+
+# The loss ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lengths", [None, torch.tensor([5, 1, 0, 3])])
+def test_loss_is_the_mean_negative_log_prob(lengths: torch.Tensor | None):
+    layer = bio_layer(start=True)
+    emissions = torch.randn(4, 5, 3, generator=seeded(0))
+    tags = layer(emissions, lengths).sample_paths(generator=seeded(1))
+    loss = layer.loss(emissions, tags, lengths)
+    assert loss.shape == ()
+    assert_close(loss, -layer(emissions, lengths).log_prob(tags).mean())
+
+
+@pytest.mark.parametrize("batch_shape", [(), (1,), (2, 3)])
+def test_loss_over_any_batch(batch_shape: tuple):
+    layer, tags = LinearChain(3), torch.zeros(*batch_shape, 4, dtype=torch.int32)
+    emissions = torch.randn(*batch_shape, 4, 3)
+    assert_close(layer.loss(emissions, tags), -layer(emissions).log_prob(tags).mean())
+
+
+def test_loss_has_the_gradient_of_its_parts():
+    """Of the emissions: marginals minus tags, divided by the number of chains."""
+    layer = bio_layer(start=True, end=True)
+    emissions = torch.randn(2, 4, 3, requires_grad=True)
+    tags = torch.tensor([[OUTSIDE, BEGIN, INSIDE, OUTSIDE], [BEGIN, INSIDE, INSIDE, BEGIN]])
+    layer.loss(emissions, tags).backward()
+    dist = layer(emissions)
+    assert_close(emissions.grad, (dist.marginals - dist.event_of(tags)).detach() / 2)
+    for parameter in layer.parameters():
+        assert parameter.grad.isfinite().all()
+        assert parameter.grad.any()
+
+
+def test_loss_ignores_tags_in_the_padding():
+    layer, emissions, lengths = bio_layer(), torch.randn(2, 4, 3), torch.tensor([4, 2])
+    tags = torch.tensor([[0, 1, 2, 0], [0, 1, 0, 0]])
+    padded = torch.tensor([[0, 1, 2, 0], [0, 1, -100, 2]])  # -100: as torch's cross_entropy has it
+    assert_close(layer.loss(emissions, tags, lengths), layer.loss(emissions, padded, lengths))
+
+
+FORBIDDEN = [
+    ([[0, 1, 2, 0], [1, 0, 2, 2]], r"batch index \(1,\): the move from 0 to 2 into step 2"),
+    ([[0, 2, 0, 2], [2, 2, 2, 2]], r"batch index \(0,\): the move from 0 to 2 into step 1"),
+    ([[0, 1, 2, 0], [2, 2, 1, 0]], r"batch index \(1,\): state 2 at step 0 is forbidden"),
+]
+
+
+@pytest.mark.parametrize(("tags", "message"), FORBIDDEN)
+def test_loss_names_the_first_tag_that_breaks_a_rule(tags: list, message: str):
+    with pytest.raises(ValueError, match=message):
+        bio_layer().loss(torch.randn(2, 4, 3), torch.tensor(tags))
+
+
+@pytest.mark.parametrize("tags", [tags for tags, _ in FORBIDDEN])
+def test_loss_without_validation_is_infinite(tags: list):
+    layer, emissions = bio_layer(), torch.randn(2, 4, 3, requires_grad=True)
+    Distribution.set_default_validate_args(False)
+    loss = layer.loss(emissions, torch.tensor(tags))
+    assert loss == torch.inf
+    loss.backward()
+    assert emissions.grad.isfinite().all()
+
+
+def test_loss_of_no_chains():
+    """Zero, with a gradient of zero: a worker without data does no harm to the others."""
+    layer, emissions = LinearChain(3, start=True), torch.randn(0, 4, 3, requires_grad=True)
+    loss = layer.loss(emissions, torch.zeros(0, 4, dtype=torch.long))
+    loss.backward()
+    assert loss == 0
+    assert emissions.grad.shape == (0, 4, 3)
+    assert not layer.transitions.grad.any()
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [
+        torch.zeros(2, 4),
+        torch.zeros(2, 4, 3, dtype=torch.long),
+        torch.zeros(4, dtype=torch.long),
+        torch.zeros(1, 4, dtype=torch.long),
+        torch.zeros(2, 3, dtype=torch.long),
+        [[0, 0, 0, 0], [0, 0, 0, 0]],
+    ],
+)
+def test_bad_tags(tags: torch.Tensor):
+    """They must fit the batch: what would broadcast is more likely a mistake."""
+    with pytest.raises(ValueError, match="tags must"):
+        LinearChain(3).loss(torch.zeros(2, 4, 3), tags)
+
+
+def test_tags_out_of_range():
+    with pytest.raises(ValueError, match=r"states in 0\.\.2"):
+        LinearChain(3).loss(torch.zeros(2, 4, 3), torch.full((2, 4), 3))
+
+
+# Types and bad input -------------------------------------------------------------------------
+
+
+def test_hooks_run_at_a_call():
+    """`__call__` is declared for type checkers alone, and is torch's at run time."""
+    assert LinearChain.__call__ is nn.Module.__call__
+    layer, seen = LinearChain(3), []
+    layer.register_forward_hook(lambda module, args, output: seen.append(output))
+    dist = layer(torch.zeros(4, 3))
+    layer.loss(torch.zeros(4, 3), torch.zeros(4, dtype=torch.long))
+    assert seen[0] is dist
+    assert len(seen) == 2
+
+
+def test_typed_usage_can_be_imported():
+    importlib.import_module("tests.typed_usage")
+
+
+@pytest.mark.parametrize("num_states", [0, -1, True, 3.0])
 def test_bad_number_of_states(num_states: int):
     with pytest.raises(ValueError, match="num_states"):
         LinearChain(num_states)
+
+
+@pytest.mark.parametrize("init_std", [-0.1, float("nan"), float("inf"), "wide"])
+def test_bad_init_std(init_std: float):
+    with pytest.raises(ValueError, match="init_std"):
+        LinearChain(3, init_std=init_std)
 
 
 @pytest.mark.parametrize(
@@ -135,10 +329,11 @@ def test_bad_number_of_states(num_states: int):
         ("allowed", torch.ones(3, dtype=torch.bool)),
         ("allowed_start", torch.ones(2, dtype=torch.bool)),
         ("allowed_end", torch.ones(3, 3, dtype=torch.bool)),
+        ("allowed_end", [True, True, True]),
     ],
 )
 def test_bad_mask(name: str, mask: torch.Tensor):
-    with pytest.raises(ValueError, match=name):
+    with pytest.raises(ValueError, match=f"{name} must"):
         LinearChain(3, **{name: mask})
 
 

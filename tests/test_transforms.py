@@ -7,6 +7,9 @@ import torch
 from torch.distributions import kl_divergence
 
 from structdist import LinearChain, LinearChainCRF
+from tests.derivatives import gradients, weighted
+from tests.structures.registry import over
+from tests.structures.structure import Ask, Structure, normal
 
 
 def scores(*batch: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -83,6 +86,44 @@ def test_an_object_made_outside_keeps_no_trace_of_a_transform():
     outside = LinearChainCRF(emissions, transitions)
     torch.func.grad(lambda x: (outside.entropy() * x).sum())(torch.ones(()).double())
     torch.testing.assert_close(outside.entropy(), LinearChainCRF(emissions, transitions).entropy())
+
+
+# Every structure -----------------------------------------------------------------------------
+
+
+def fixed_quantities(structure: Structure) -> dict[str, Ask]:
+    """Not expectations: the values that those are asked about are drawn at random."""
+    quantities = structure.quantities.items()
+    return {name: ask for name, ask in quantities if not name.endswith("expectation")}
+
+
+@over(ask=fixed_quantities)
+def test_vmap_over_scores_equals_a_loop(structure: Structure, ask: Ask):
+    example = structure.random("vmap", lengths=None, seed=3)
+    first, *others = example.scores.values()
+    several = first + normal(4, *first.shape, seed=4)
+
+    def answer(scores: torch.Tensor) -> torch.Tensor:
+        return ask(example.with_scores(scores, *others).crf())
+
+    found = torch.func.vmap(answer)(several)
+    torch.testing.assert_close(found, torch.stack([answer(scores) for scores in several]))
+
+
+@over(ask=fixed_quantities)
+def test_functional_gradients_equal_those_of_autograd(structure: Structure, ask: Ask):
+    example = structure.random("grad", lengths=None, seed=3)
+    leaf = example.leaves()
+
+    def answer(*scores: torch.Tensor) -> torch.Tensor:
+        return weighted(ask(example.with_scores(*scores).crf()))
+
+    all_of_them = tuple(range(len(example.scores)))
+    found = torch.func.grad(answer, all_of_them)(*example.scores.values())
+    torch.testing.assert_close(found, gradients(ask(leaf.crf()), leaf))
+
+
+# Compiled and traced -------------------------------------------------------------------------
 
 
 class Tagger(torch.nn.Module):

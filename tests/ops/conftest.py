@@ -1,20 +1,15 @@
-"""The fast backends of linear chains, one after the other."""
+"""The fast backends of linear chains, one after the other, for tests of chains alone."""
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
-from structdist import ops
-from structdist.ops.native import library
+from tests.structures.linear_chain import LinearChains
+from tests.structures.registry import backends_of, using
 
 
-@pytest.fixture(params=["native", "rescaled"])
+@pytest.fixture(params=backends_of(LinearChains()))
 def kernels(request):
     """The backend under test, behind the door."""
-    if request.param == "native" and library.unavailable is not None:
-        assert not any(map(shutil.which, ("c++", "g++"))), "a compiler, but no compiled kernels"
-        pytest.skip(library.unavailable)
-    with ops.use_backend(request.param):
-        yield request.param
+    with using(LinearChains(), request.param) as name:
+        yield name

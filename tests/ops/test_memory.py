@@ -47,17 +47,15 @@ def extra_megabytes(quantity: str, *size: int, backend: str) -> float:
     return float(result.stdout)
 
 
-@pytest.mark.parametrize("backend", ["native", "rescaled"])
 @pytest.mark.parametrize("quantity", ["log_partition", "mean", "entropy", "rsample"])
-def test_memory_does_not_grow_with_the_square_of_states(quantity, backend):
+def test_memory_does_not_grow_with_the_square_of_states(quantity, kernels):
     edges = 4 * 400 * 256**2 * 4 / 2**20  # a [B, T, K, K] tensor: 400 MB
-    assert extra_megabytes(quantity, 4, 400, 256, backend=backend) < edges / 4
+    assert extra_megabytes(quantity, 4, 400, 256, backend=kernels) < edges / 4
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["native", "rescaled"])
 @pytest.mark.parametrize(
     "quantity", ["log_partition", "mean", "entropy", "rsample", "sample_paths"]
 )
-def test_long_chains_of_many_states_fit_in_a_gigabyte(quantity, backend):
-    assert extra_megabytes(quantity, 8, 2000, 512, backend=backend) < 1024
+def test_long_chains_of_many_states_fit_in_a_gigabyte(quantity, kernels):
+    assert extra_megabytes(quantity, 8, 2000, 512, backend=kernels) < 1024

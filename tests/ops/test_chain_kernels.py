@@ -1,0 +1,33 @@
+"""Every fast backend of linear chains, where states are impossible and numbers are single."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from structdist import ops
+from structdist.ops import Chain
+from tests.chains import FORMS
+from tests.structures.linear_chain import make_chain
+
+pytestmark = pytest.mark.usefixtures("kernels")
+
+
+@pytest.mark.parametrize("edge", [0.0, math.nextafter(1.0, 0.0)])
+def test_sampling_at_the_edge_never_takes_an_impossible_state(edge: float):
+    emissions = torch.tensor([-math.inf, 0.0, -math.inf]).double().expand(1, 4, 3).clone()
+    chain = Chain(emissions, torch.zeros(3, 3).double(), torch.tensor([4]))
+    uniform = torch.full((1, 1, 4), edge, dtype=torch.float64)
+    assert (ops.sample_paths(chain, ops.run_forward(chain), uniform) == 1).all()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_float32_is_close_to_float64(form: str):
+    chain = make_chain(form, "forbidden", 63, 17)
+    single = Chain(chain.emissions.float(), chain.transitions.float(), chain.lengths)
+    double = Chain(single.emissions.double(), single.transitions.double(), chain.lengths)
+    for f in (ops.log_partition, lambda c, forward: ops.marginals(c, forward, 0), ops.entropy):
+        found, expected = f(single, ops.run_forward(single)), f(double, ops.run_forward(double))
+        torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-5)
