@@ -77,9 +77,8 @@ def filter(chain: Chain) -> tuple[Filtered, bool]:
     """The forward pass, and whether a chain has no path. O(N T K^2) time, O(N T K) memory."""
     chain = _ready(chain)
     emissions = chain.emissions
-    num_chains, num_steps, _ = shape = emissions.shape
-    num_bytes = 2 * _bytes_of_rows(emissions) + num_chains * (8 * num_steps + 8 + 1)
-    memory = torch.empty(num_bytes, dtype=torch.uint8, device=CPU)
+    shape = emissions.shape
+    memory = torch.empty(_bytes_of_state(emissions), dtype=torch.uint8, device=CPU)
     log_alpha = None if chain.is_shared else torch.empty(shape, dtype=torch.float64, device=CPU)
     filtered = Filtered(memory, log_alpha)
     findings = call("filter", chain, _state(chain, filtered))
@@ -90,16 +89,14 @@ def filter(chain: Chain) -> tuple[Filtered, bool]:
     return filtered, num_impossible > 0
 
 
-def _padded(emissions: Tensor) -> tuple[int, int, int]:
-    """The shape [N, T, Kp] of tensors whose rows kernels work on as they are."""
-    num_chains, num_steps, num_states = emissions.shape
-    lanes = 32 // emissions.element_size()
-    return num_chains, num_steps, (num_states + lanes - 1) // lanes * lanes
-
-
 def _bytes_of_rows(emissions: Tensor) -> int:
     num_chains, num_steps, num_states = emissions.shape
     return num_chains * num_steps * ((num_states * emissions.element_size() + 31) // 32 * 32)
+
+
+def _bytes_of_state(emissions: Tensor) -> int:
+    num_chains, num_steps, _ = emissions.shape
+    return 2 * _bytes_of_rows(emissions) + num_chains * (8 * num_steps + 8 + 1)
 
 
 def _state(chain: Chain, filtered: Filtered) -> library.ctypes.Structure:
@@ -223,16 +220,27 @@ def _with_values(
 def _expect(
     chain: Chain, filtered: Filtered, nodes: Tensor | None, edges: Tensor | None
 ) -> Expected:
-    given = chain.emissions.new_empty(_padded(chain.emissions), dtype=torch.float64)
-    expected = Expected(given.new_empty(len(given)), given)
-    call("expect", chain, _state(chain, filtered), _expectation(nodes, edges, expected))
+    given = torch.empty(_bytes_of_means(chain.emissions), dtype=torch.uint8, device=CPU)
+    value = torch.empty(len(chain.emissions), dtype=torch.float64, device=CPU)
+    expected = Expected(value, given)
+    call("expect", chain, _state(chain, filtered), _expectation(chain, nodes, edges, expected))
     return expected
 
 
+def _bytes_of_means(emissions: Tensor) -> int:
+    rows = _bytes_of_rows(emissions)
+    return rows * 8 // emissions.element_size() + 2 * rows
+
+
 def _expectation(
-    nodes: Tensor | None, edges: Tensor | None, expected: Expected
+    chain: Chain, nodes: Tensor | None, edges: Tensor | None, expected: Expected
 ) -> library.ctypes.Structure:
-    return library.ExpectationArguments(*pointers(nodes, edges, expected.given, expected.value))
+    """Values, and what is given with the expectation: means, weighed means and ratios."""
+    mean, rows = expected.given.data_ptr(), _bytes_of_rows(chain.emissions)
+    p_mean = mean + rows * 8 // chain.emissions.element_size()
+    return library.ExpectationArguments(
+        *pointers(nodes, edges), mean, p_mean, p_mean + rows, expected.value.data_ptr()
+    )
 
 
 def _expect_adjoint(
@@ -251,7 +259,7 @@ def _expect_adjoint(
     grad_nodes = torch.empty_like(emissions) if needs[2] else None
     grad_edges, grad_values = _room_for_edges(chain, with_edges), _room_for_edges(chain, needs[3])
     made = pointers(grad, grad_emissions, grad_nodes, grad_edges, grad_values)
-    values = _expectation(nodes, edges, expected)
+    values = _expectation(chain, nodes, edges, expected)
     arguments = library.ExpectGradArguments(*made)
     call("expect_adjoint", chain, _state(chain, filtered), values, arguments)
     return grad_emissions, grad_edges if needs[1] else None, grad_nodes, grad_values

@@ -19,7 +19,7 @@ from torch import Tensor
 from structdist.ops.chain import Chain
 from structdist.ops.edges import edge_strides
 
-VERSION = 3  # of the interface, as kVersion in csrc/arguments.h
+VERSION = 4  # of the interface, as kVersion in csrc/arguments.h
 REBUILD = "build it again with `pip install --editable .` (or `pip install .`)"
 
 
@@ -59,7 +59,13 @@ FilterGradArguments = _struct(
 )
 EdgeMarginalArguments = _struct("EdgeMarginalArguments", nodes=POINTER, edges=POINTER)
 ExpectationArguments = _struct(
-    "ExpectationArguments", node_values=POINTER, edge_values=POINTER, mean=POINTER, value=POINTER
+    "ExpectationArguments",
+    node_values=POINTER,
+    edge_values=POINTER,
+    mean=POINTER,
+    p_mean=POINTER,
+    ratio=POINTER,
+    value=POINTER,
 )
 ExpectGradArguments = _struct(
     "ExpectGradArguments",

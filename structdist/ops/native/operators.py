@@ -105,11 +105,8 @@ def _run_filter(
 
 def _empty_state(chain: Chain, state: Tensors, others: Tensors, needs: Needs) -> Sequence[Tensor]:
     emissions = chain.emissions
-    num_chains, num_steps, num_states = emissions.shape
-    row = (num_states * emissions.element_size() + 31) // 32 * 32
-    num_bytes = num_chains * (num_steps * (2 * row + 8) + 9)
     return (
-        emissions.new_empty(num_bytes, dtype=torch.uint8),
+        emissions.new_empty(native._bytes_of_state(emissions), dtype=torch.uint8),
         emissions.new_empty(emissions.shape, dtype=torch.float64),
     )
 
@@ -179,12 +176,9 @@ def _empty_expected(
     chain: Chain, state: Tensors, others: Tensors, needs: Needs
 ) -> Sequence[Tensor]:
     emissions = chain.emissions
-    num_chains, num_steps, num_states = emissions.shape
-    lanes = 32 // emissions.element_size()
-    padded = (num_chains, num_steps, (num_states + lanes - 1) // lanes * lanes)
     return [
-        emissions.new_empty(num_chains, dtype=torch.float64),
-        emissions.new_empty(padded, dtype=torch.float64),
+        emissions.new_empty(emissions.shape[0], dtype=torch.float64),
+        emissions.new_empty(native._bytes_of_means(emissions), dtype=torch.uint8),
     ]
 
 

@@ -8,7 +8,7 @@
 
 namespace structdist {
 
-constexpr int64_t kVersion = 3;
+constexpr int64_t kVersion = 4;
 
 // N chains. Entry [i, j] of a transition matrix scores moving from i to j; the strides are 0 where
 // all chains, or all steps, share one matrix.
@@ -73,6 +73,8 @@ struct Expectation {
   const double* node_values;  // [N, T, K], finite; none for the entropy
   const void* edge_values;    // form of the transitions, or none
   double* mean;               // [N, T, Kp]: F
+  void* p_mean;               // [N, T, Kp]: see `weigh_means` in expect.cpp; but the last step
+  void* ratio;                // [N, T, Kp]: R less pivot and shift; but step 0
   double* value;              // [N]: the expectation
 
   bool is_entropy() const { return !node_values; }

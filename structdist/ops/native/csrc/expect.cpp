@@ -27,11 +27,12 @@ Carried carried_by(const Expectation& v) {
   return v.edge_values ? Carried::values : Carried::nothing;
 }
 
-// P and P (F - pivot) of one step, [Kp], for the entropy P (F - log P - pivot); returns the pivot.
+// P (F - pivot) of the step at a row, [Kp], for the entropy P (F - log P - pivot). Returns the
+// pivot, the mean of the likeliest state.
 template <class T>
-double weigh_means(const Filtered& f, const Expectation& v, int64_t at, int64_t kp, T* p,
-                   T* p_mean) {
-  std::copy_n(static_cast<const T*>(f.weights) + at, kp, p);
+double weigh_means(const Filtered& f, const Expectation& v, int64_t at, int64_t kp) {
+  const T* p = static_cast<const T*>(f.weights) + at;
+  T* p_mean = static_cast<T*>(v.p_mean) + at;
   const double* mean = v.mean + at;
   const T largest = max_of(p, kp);
   int64_t likeliest = 0;
@@ -67,10 +68,8 @@ template <class T> class Expect {
         edges_(std::move(edges)),
         k_(c.num_states),
         kp_(padded<T>(k_)),
-        p_(c.rows() * kp_, T(0)),
-        p_mean_(p_),
-        from_means_(p_),
-        from_values_(p_),
+        from_means_(c.rows() * kp_, T(0)),
+        from_values_(from_means_),
         log_q_(kp_),
         pivot_(c.rows()),
         w_(k_) {}
@@ -86,25 +85,32 @@ template <class T> class Expect {
     for (int64_t t = 1; t < block.longest; ++t) {
       const Edges<T>& edges = edges_.at(block.first, t - 1);
       block.each(t, [&](int64_t n, int64_t row) {
-        pivot_[row] =
-            weigh_means(f_, v_, c_.row<T>(n, t - 1), kp_, &p_[row * kp_], &p_mean_[row * kp_]);
+        pivot_[row] = weigh_means<T>(f_, v_, c_.row<T>(n, t - 1), kp_);
       });
-      times(c_.rows(), p_mean_.data(), edges.weight, from_means_.data(), k_, kp_);
+      times(c_.rows(), rows_of(v_.p_mean, block, t - 1), edges.weight, from_means_.data(), k_, kp_);
       if (edges.carried != Carried::nothing)
-        times(c_.rows(), p_.data(), edges.weighted_value, from_values_.data(), k_, kp_);
+        times(c_.rows(), rows_of(f_.weights, block, t - 1), edges.weighted_value,
+              from_values_.data(), k_, kp_);
       block.each(t, [&](int64_t n, int64_t row) { arrive(edges, n, t, row); });
     }
     block.each(0, [&](int64_t n, int64_t) { v_.value[n] = overall(n); });
   }
 
  private:
+  // One step of all chains of a block, in a tensor [N, T, Kp].
+  Rows<T> rows_of(const void* tensor, const Block& block, int64_t t) const {
+    const T* first = static_cast<const T*>(tensor) + c_.row<T>(block.first, t);
+    return Rows<T>(first, c_.rows(), c_.num_steps * kp_, block.end - block.first);
+  }
+
   void arrive(const Edges<T>& edges, int64_t n, int64_t t, int64_t row) {
     const T* q = static_cast<const T*>(f_.incoming) + c_.row<T>(n, t);
     const T *a = &from_means_[row * kp_], *b = &from_values_[row * kp_];
     double* mean = v_.mean + c_.row<T>(n, t);
     const double pivot = pivot_[row];
-    for (int64_t j = 0; j < kp_; ++j)
-      mean[j] = double((a[j] + b[j]) / (q[j] >= trust<T>() ? q[j] : T(1))) + pivot;
+    T* ratio = static_cast<T*>(v_.ratio) + c_.row<T>(n, t);
+    for (int64_t j = 0; j < kp_; ++j) ratio[j] = (a[j] + b[j]) / (q[j] >= trust<T>() ? q[j] : T(1));
+    for (int64_t j = 0; j < kp_; ++j) mean[j] = double(ratio[j]) + pivot;
     if (v_.is_entropy()) {
       for (int64_t j = 0; j < kp_; ++j) log_q_[j] = fast_log<T>(q[j] >= trust<T>() ? q[j] : T(1));
       for (int64_t j = 0; j < kp_; ++j) {
@@ -148,7 +154,7 @@ template <class T> class Expect {
   const Expectation& v_;
   EdgeCache<T> edges_;
   int64_t k_, kp_;
-  std::vector<T> p_, p_mean_, from_means_, from_values_, log_q_;
+  std::vector<T> from_means_, from_values_, log_q_;
   std::vector<double> pivot_, w_;
 };
 
@@ -172,16 +178,13 @@ template <class T> class ExpectAdjoint {
         sums_(sums),
         k_(c.num_states),
         kp_(padded<T>(k_)),
+        slot_(2 * c.rows() * kp_ + lanes<T>()),
         grad_(c.rows() * kp_, T(0)),
         mass_(grad_),
-        um_(2 * c.rows() * kp_, T(0)),
-        e_um_(um_),
-        p_(grad_),
-        p_mean_(grad_),
+        um_(slot_ * (sums.pulls ? kChunk : 1), T(0)),
+        eu_(grad_),
+        em_(grad_),
         evm_(grad_),
-        log_q_(kp_),
-        chunk_(sums.pulls ? 3 * c.rows() * kChunk * kp_ : 0),
-        pivot_(c.rows()),
         w_(k_),
         grad_after_(k_),
         mass_after_(k_) {}
@@ -192,16 +195,15 @@ template <class T> class ExpectAdjoint {
       zero_padding<T>(c_, n, a_.grad_emissions);
       if (a_.grad_nodes) zero_padding<T>(c_, n, a_.grad_nodes);
     }
-    std::fill(um_.begin(), um_.end(), T(0));
     for (int64_t t = block.longest - 1; t >= 0; --t) {
       block.each(t, [&](int64_t n, int64_t row) { take_in(n, t, row); });
       if (t == 0) break;
       const Edges<T>& edges = edges_.at(block.first, t - 1);
-      block.each(t, [&](int64_t n, int64_t row) { scale(edges, n, t, row); });
-      times(c_.rows(), u(0), edges.weight_t, eu(0), k_, kp_);
-      times(c_.rows(), m(0), edges.weight_t, em(0), k_, kp_);
+      block.each(t, [&](int64_t n, int64_t row) { scale(n, t, row); });
+      times(c_.rows(), u(0, t), edges.weight_t, eu_.data(), k_, kp_);
+      times(c_.rows(), m(0, t), edges.weight_t, em_.data(), k_, kp_);
       if (edges.carried != Carried::nothing)
-        times(c_.rows(), m(0), edges.weighted_value_t, evm_.data(), k_, kp_);
+        times(c_.rows(), m(0, t), edges.weighted_value_t, evm_.data(), k_, kp_);
       block.each(t, [&](int64_t n, int64_t row) { step_back(edges, n, t, row); });
       if (sums_.pulls && (t - 1) % kChunk == 0)
         block.each(t, [&](int64_t n, int64_t row) { add_products(n, t - 1, row); });
@@ -209,22 +211,26 @@ template <class T> class ExpectAdjoint {
   }
 
  private:
-  T* u(int64_t row) { return &um_[row * kp_]; }
-  T* m(int64_t row) { return &um_[(c_.rows() + row) * kp_]; }
-  T* eu(int64_t row) { return &e_um_[row * kp_]; }
-  T* em(int64_t row) { return &e_um_[(c_.rows() + row) * kp_]; }
-  // Rows of u, m and p_mean that wait for their outer products.
-  T* chunk(int64_t which, int64_t row, int64_t t) {
-    return &chunk_[((which * c_.rows() + row) * kChunk + t % kChunk) * kp_];
+  // Rows of step t, which wait there for their outer products.
+  T* u(int64_t row, int64_t t) {
+    const int64_t slot = sums_.pulls ? (t - 1) % kChunk : 0;
+    return &um_[slot * slot_ + row * kp_];
   }
+  T* m(int64_t row, int64_t t) { return u(row, t) + c_.rows() * kp_; }
 
+  const T* weights(int64_t n, int64_t t) const {
+    return static_cast<const T*>(f_.weights) + c_.row<T>(n, t);
+  }
+  const T* p_mean(int64_t n, int64_t t) const {
+    return static_cast<const T*>(v_.p_mean) + c_.row<T>(n, t);
+  }
   const T* incoming(int64_t n, int64_t t) const {
     return static_cast<const T*>(f_.incoming) + c_.row<T>(n, t);
   }
 
-  // The mean before step t, R_j, less the pivot (for the entropy: as it was after step t).
-  double relative(int64_t n, int64_t t, int64_t row, int64_t j) const {
-    return v_.mean[c_.row<T>(n, t) + j] - v_.node_value(c_.at(n, t) + j) - pivot_[row];
+  // The mean before step t, R_j (for the entropy: as it was after step t).
+  double mean_into(int64_t n, int64_t t, int64_t j) const {
+    return v_.mean[c_.row<T>(n, t) + j] - v_.node_value(c_.at(n, t) + j);
   }
 
   // At the last step the gradients begin; at each, they are those of emissions and node values.
@@ -246,28 +252,14 @@ template <class T> class ExpectAdjoint {
   }
 
   // u = (G - M R) / q and m = M / q, where q is trusted. R without the shift, as the values are.
-  void scale(const Edges<T>& edges, int64_t n, int64_t t, int64_t row) {
-    const int64_t r = row * kp_;
-    pivot_[row] = weigh_means(f_, v_, c_.row<T>(n, t - 1), kp_, &p_[r], &p_mean_[r]);
-    const T *q = incoming(n, t), *mass = &mass_[r], *grad = &grad_[r];
-    T *u_row = u(row), *m_row = m(row), *log_q = log_q_.data();
-    const double *mean = v_.mean + c_.row<T>(n, t), *shift = edges.value_shift.data();
-    const double pivot = pivot_[row];
-    if (v_.is_entropy()) {
-      for (int64_t j = 0; j < kp_; ++j) log_q[j] = fast_log<T>(q[j] >= trust<T>() ? q[j] : T(1));
-      for (int64_t j = 0; j < kp_; ++j) {
-        const T inverse = q[j] >= trust<T>() ? T(1) / q[j] : T(0);
-        m_row[j] = mass[j] * inverse;
-        u_row[j] = (grad[j] - mass[j] * T(mean[j] - pivot - double(log_q[j]))) * inverse;
-      }
-      return;
-    }
-    const double* node_value = v_.node_values + c_.at(n, t);
-    for (int64_t j = 0; j < k_; ++j) {
+  void scale(int64_t n, int64_t t, int64_t row) {
+    const T *mass = &mass_[row * kp_], *grad = &grad_[row * kp_], *q = incoming(n, t);
+    const T* ratio = static_cast<const T*>(v_.ratio) + c_.row<T>(n, t);
+    T *u_row = u(row, t), *m_row = m(row, t);
+    for (int64_t j = 0; j < kp_; ++j) {
       const T inverse = q[j] >= trust<T>() ? T(1) / q[j] : T(0);
       m_row[j] = mass[j] * inverse;
-      const T unshifted = narrowed<T>(mean[j] - node_value[j] - pivot - shift[j]);
-      u_row[j] = inverse > 0 ? (grad[j] - mass[j] * unshifted) * inverse : T(0);
+      u_row[j] = q[j] >= trust<T>() ? (grad[j] - mass[j] * ratio[j]) * inverse : T(0);
     }
   }
 
@@ -279,20 +271,14 @@ template <class T> class ExpectAdjoint {
       std::copy_n(&grad_[r], k_, grad_after_.data());
       std::copy_n(&mass_[r], k_, mass_after_.data());
     }
-    const T *p = &p_[r], *p_mean = &p_mean_[r], *eu_row = eu(row), *em_row = em(row);
-    const T* evm = &evm_[r];
+    const T *p = weights(n, t - 1), *weighed = p_mean(n, t - 1);
+    const T *eu = &eu_[r], *em = &em_[r], *evm = &evm_[r];
     T *mass = &mass_[r], *grad = &grad_[r];
     for (int64_t i = 0; i < kp_; ++i) {
-      mass[i] = p[i] * em_row[i];
-      grad[i] = p[i] * (eu_row[i] + evm[i]) + p_mean[i] * em_row[i];
+      mass[i] = p[i] * em[i];
+      grad[i] = p[i] * (eu[i] + evm[i]) + weighed[i] * em[i];
     }
-    if (sums_.pulls) {
-      std::copy_n(u(row), kp_, chunk(0, row, t - 1));
-      std::copy_n(m(row), kp_, chunk(1, row, t - 1));
-      std::copy_n(p_mean, kp_, chunk(2, row, t - 1));
-    } else if (a_.grad_transitions) {
-      add_own_edges(edges, n, t, row);
-    }
+    if (a_.grad_transitions && !sums_.pulls) add_own_edges(edges, n, t, row);
     if (!underflow) return;
     for (int64_t j = 0; j < k_; ++j)
       if (!(q[j] >= trust<T>()) && (grad_after_[j] != 0 || mass_after_[j] != 0))
@@ -301,24 +287,25 @@ template <class T> class ExpectAdjoint {
 
   void add_products(int64_t n, int64_t begin, int64_t row) {
     const int64_t count = std::min(kChunk, c_.length(n) - 1 - begin);
-    const T* p = static_cast<const T*>(f_.weights) + c_.row<T>(n, begin);
-    add_outer(p, kp_, chunk(0, row, 0), count, sums_.pulls, k_, kp_);
-    add_outer(chunk(2, row, 0), kp_, chunk(1, row, 0), count, sums_.pulls, k_, kp_);
-    if (sums_.masses) add_outer(p, kp_, chunk(1, row, 0), count, sums_.masses, k_, kp_);
+    const T *us = &um_[row * kp_], *ms = us + c_.rows() * kp_, *p = weights(n, begin);
+    add_outer(p, kp_, us, slot_, count, sums_.pulls, k_, kp_);
+    add_outer(p_mean(n, begin), kp_, ms, slot_, count, sums_.pulls, k_, kp_);
+    if (sums_.masses) add_outer(p, kp_, ms, slot_, count, sums_.masses, k_, kp_);
   }
 
   void add_own_edges(const Edges<T>& edges, int64_t n, int64_t t, int64_t row) {
     const int64_t offset = c_.edge(n, t - 1);
     T* grad_edges = static_cast<T*>(a_.grad_transitions) + offset;
     T* grad_values = a_.grad_edge_values ? static_cast<T*>(a_.grad_edge_values) + offset : nullptr;
-    const T *p = &p_[row * kp_], *p_mean = &p_mean_[row * kp_], *u_row = u(row), *m_row = m(row);
+    const T *p = weights(n, t - 1), *weighed = p_mean(n, t - 1);
+    const T *u_row = u(row, t), *m_row = m(row, t);
     for (int64_t i = 0; i < k_; ++i)
       for (int64_t j = 0; j < k_; ++j) {
         const T weight = edges.weight[i * kp_ + j];
         const T value = edges.carried != Carried::nothing ? edges.shifted_value(i, j) : T(0);
         const T mass = p[i] * weight * m_row[j];
         if (grad_values) grad_values[i * k_ + j] += mass;
-        grad_edges[i * k_ + j] += weight * (p[i] * u_row[j] + p_mean[i] * m_row[j]) + mass * value;
+        grad_edges[i * k_ + j] += weight * (p[i] * u_row[j] + weighed[i] * m_row[j]) + mass * value;
       }
   }
 
@@ -332,13 +319,12 @@ template <class T> class ExpectAdjoint {
       column = static_cast<T*>(a_.grad_transitions) + offset, stride = k_;
       if (a_.grad_edge_values) of_values = static_cast<T*>(a_.grad_edge_values) + offset;
     }
-    const double r_j = relative(n, t, row, j);
+    const double r_j = mean_into(n, t, j);
     for (int64_t i = 0; i < k_; ++i) {
       if (w_[i] == 0) continue;
       const double value = value_of_edge(edges, v_, w_[i], i, j);
-      const double mean = before[i] - pivot_[row];
       const T mass = T(w_[i] * mass_after_[j]);
-      const T grad = T(w_[i] * (grad_after_[j] + mass_after_[j] * (mean + value - r_j)));
+      const T grad = T(w_[i] * (grad_after_[j] + mass_after_[j] * (before[i] + value - r_j)));
       mass_[row * kp_ + i] += mass;
       grad_[row * kp_ + i] += grad;
       if (column) column[i * stride + j] += grad;
@@ -353,8 +339,9 @@ template <class T> class ExpectAdjoint {
   EdgeCache<T> edges_;
   EdgeSums<T> sums_;
   int64_t k_, kp_;
-  std::vector<T> grad_, mass_, um_, e_um_, p_, p_mean_, evm_, log_q_, chunk_;
-  std::vector<double> pivot_, w_;
+  int64_t slot_;  // room for a step of all rows, and a bit: no power of two, which caches mind
+  std::vector<T> grad_, mass_, um_, eu_, em_, evm_;
+  std::vector<double> w_;
   std::vector<T> grad_after_, mass_after_;
 };
 

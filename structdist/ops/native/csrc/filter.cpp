@@ -257,10 +257,10 @@ template <class T> class FilterAdjoint {
         in_log_space_(in_log_space),
         k_(c.num_states),
         kp_(padded<T>(k_)),
+        slot_(c.rows() * kp_ + lanes<T>()),
         grad_(c.rows() * kp_, T(0)),
-        scaled_(grad_),
         pulled_(grad_),
-        after_(products ? c.rows() * kChunk * kp_ : 0),
+        scaled_(slot_ * (products ? kChunk : 1), T(0)),
         grad_after_(kp_),
         w_(k_) {}
 
@@ -268,12 +268,11 @@ template <class T> class FilterAdjoint {
     const Block block(c_, index);
     for (int64_t n = block.first; n < block.end; ++n) zero_padding<T>(c_, n, a_.grad_emissions);
     std::fill(grad_.begin(), grad_.end(), T(0));
-    std::fill(scaled_.begin(), scaled_.end(), T(0));
     for (int64_t t = block.longest - 1; t >= 0; --t) {
       block.each(t, [&](int64_t n, int64_t row) { take_in(n, t, row); });
       if (t == 0) break;
       const Edges<T>& edges = edges_.at(block.first, t - 1);
-      times(c_.rows(), scaled_.data(), edges.weight_t, pulled_.data(), k_, kp_);
+      times(c_.rows(), scaled(0, t), edges.weight_t, pulled_.data(), k_, kp_);
       block.each(t, [&](int64_t n, int64_t row) { step_back(edges, n, t, row); });
       if (products_ && (t - 1) % kChunk == 0)
         block.each(t, [&](int64_t n, int64_t row) { add_products(n, t - 1, row); });
@@ -287,10 +286,15 @@ template <class T> class FilterAdjoint {
   const T* weights(int64_t n, int64_t t) const {
     return static_cast<const T*>(f_.weights) + c_.row<T>(n, t);
   }
+  // d log P_t / q_t of a row; they wait there for their outer products.
+  T* scaled(int64_t row, int64_t t) {
+    const int64_t slot = products_ && t > 0 ? (t - 1) % kChunk : 0;
+    return &scaled_[slot * slot_ + row * kp_];
+  }
 
   // Add what comes from outside to the gradient of log P_t: then it is that of the emissions.
   void take_in(int64_t n, int64_t t, int64_t row) {
-    T *g = &grad_[row * kp_], *s = &scaled_[row * kp_];
+    T *g = &grad_[row * kp_], *s = scaled(row, t);
     if (a_.grad_log_z && t == c_.length(n) - 1) {
       const T* p = weights(n, t);
       const double total = sum_of(p, kp_);  // 0 where no path is allowed
@@ -308,15 +312,12 @@ template <class T> class FilterAdjoint {
   }
 
   void step_back(const Edges<T>& edges, int64_t n, int64_t t, int64_t row) {
-    T *g = &grad_[row * kp_], *s = &scaled_[row * kp_];
+    T *g = &grad_[row * kp_], *s = scaled(row, t);
     const T *y = &pulled_[row * kp_], *q = incoming(n, t), *p = weights(n, t - 1);
     const bool underflow = f_.in_log_space[n] && any_underflow(q, kp_);
     if (underflow) std::copy_n(g, k_, grad_after_.data());
     for (int64_t i = 0; i < kp_; ++i) g[i] = p[i] * y[i];
-    if (products_)
-      std::copy_n(s, kp_, &after_[(row * kChunk + (t - 1) % kChunk) * kp_]);
-    else if (a_.grad_transitions)
-      add_own_edges(edges, n, t, s);
+    if (a_.grad_transitions && !products_) add_own_edges(edges, n, t, s);
     if (!underflow) return;
     for (int64_t j = 0; j < k_; ++j)
       if (!(q[j] >= trust<T>()) && grad_after_[j] != 0)
@@ -325,7 +326,7 @@ template <class T> class FilterAdjoint {
 
   void add_products(int64_t n, int64_t begin, int64_t row) {
     const int64_t count = std::min(kChunk, c_.length(n) - 1 - begin);
-    add_outer(weights(n, begin), kp_, &after_[row * kChunk * kp_], count, products_, k_, kp_);
+    add_outer(weights(n, begin), kp_, &scaled_[row * kp_], slot_, count, products_, k_, kp_);
   }
 
   T* own_edges(int64_t n, int64_t t) const {
@@ -361,7 +362,8 @@ template <class T> class FilterAdjoint {
   EdgeCache<T> edges_;
   T *products_, *in_log_space_;  // [K, Kp], of this group; none where edges are not shared
   int64_t k_, kp_;
-  std::vector<T> grad_, scaled_, pulled_, after_, grad_after_;
+  int64_t slot_;  // room for a step of all rows, and a bit: no power of two, which caches mind
+  std::vector<T> grad_, pulled_, scaled_, grad_after_;
   std::vector<double> w_;
 };
 
