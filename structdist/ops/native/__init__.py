@@ -220,16 +220,19 @@ def _with_values(
 def _expect(
     chain: Chain, filtered: Filtered, nodes: Tensor | None, edges: Tensor | None
 ) -> Expected:
-    given = torch.empty(_bytes_of_means(chain.emissions), dtype=torch.uint8, device=CPU)
+    given = torch.empty(_shape_of_means(chain.emissions), dtype=torch.uint8, device=CPU)
     value = torch.empty(len(chain.emissions), dtype=torch.float64, device=CPU)
     expected = Expected(value, given)
     call("expect", chain, _state(chain, filtered), _expectation(chain, nodes, edges, expected))
     return expected
 
 
-def _bytes_of_means(emissions: Tensor) -> int:
-    rows = _bytes_of_rows(emissions)
-    return rows * 8 // emissions.element_size() + 2 * rows
+def _shape_of_means(emissions: Tensor) -> tuple[int, int, int]:
+    """Bytes for a row of doubles and two rows of numbers, for each step of each chain."""
+    num_chains, num_steps, num_states = emissions.shape
+    size = emissions.element_size()
+    row = (num_states * size + 31) // 32 * 32
+    return num_chains, num_steps, row * 8 // size + 2 * row
 
 
 def _expectation(

@@ -19,7 +19,7 @@ from torch import Tensor
 from structdist.ops.chain import Chain
 from structdist.ops.edges import edge_strides
 
-VERSION = 4  # of the interface, as kVersion in csrc/arguments.h
+VERSION = 5  # of the interface, as kVersion in csrc/arguments.h
 REBUILD = "build it again with `pip install --editable .` (or `pip install .`)"
 
 

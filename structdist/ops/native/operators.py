@@ -54,18 +54,25 @@ _library = torch.library.Library("structdist", "DEF")
 
 
 def _operator(name: str, run: Run, outputs: Run) -> Callable[..., list[Tensor]]:
-    """Define an operator by what it runs, and by empty tensors like its outputs (for tracing)."""
+    """Define an operator by what it runs, and by empty tensors like its outputs (for tracing).
+
+    The name of one that knows the forward state ends in the version of its layout: graphs outlive
+    the library, in caches and files.
+    """
+    if name != "chain_viterbi":
+        name = f"{name}_{library.VERSION}"
 
     def given(function: Run) -> Callable[..., list[Tensor]]:
         def call(
             chain: list[Tensor], state: Tensors, others: Tensors, needs: Needs
         ) -> list[Tensor]:
+            others = [None if x is None else x.contiguous() for x in others]
             found = function(Chain(*chain), state, others, needs)
             return [x for x in found if x is not None]
 
         return call
 
-    _library.define(name + SIGNATURE)
+    _library.define(name + SIGNATURE, tags=(torch.Tag.flexible_layout,))
     _library.impl(name, given(run), "CompositeExplicitAutograd")
     torch.library.register_fake(f"structdist::{name}", given(outputs), lib=_library)
     operator: Callable[..., list[Tensor]] = getattr(torch.ops.structdist, name)
@@ -106,7 +113,7 @@ def _run_filter(
 def _empty_state(chain: Chain, state: Tensors, others: Tensors, needs: Needs) -> Sequence[Tensor]:
     emissions = chain.emissions
     return (
-        emissions.new_empty(native._bytes_of_state(emissions), dtype=torch.uint8),
+        emissions.new_empty((native._bytes_of_state(emissions),), dtype=torch.uint8),
         emissions.new_empty(emissions.shape, dtype=torch.float64),
     )
 
@@ -124,7 +131,7 @@ _log_partition = _operator(
         native.log_partition(chain, Filtered(*state), torch.float64)
     ],
     lambda chain, state, others, needs: [
-        chain.emissions.new_empty(chain.emissions.shape[0], dtype=torch.float64)
+        chain.emissions.new_empty((chain.emissions.shape[0],), dtype=torch.float64)
     ],
 )
 
@@ -177,8 +184,8 @@ def _empty_expected(
 ) -> Sequence[Tensor]:
     emissions = chain.emissions
     return [
-        emissions.new_empty(emissions.shape[0], dtype=torch.float64),
-        emissions.new_empty(native._bytes_of_means(emissions), dtype=torch.uint8),
+        emissions.new_empty((emissions.shape[0],), dtype=torch.float64),
+        emissions.new_empty(native._shape_of_means(emissions), dtype=torch.uint8),
     ]
 
 
@@ -298,7 +305,7 @@ def _empty_best(chain: Chain, state: Tensors, others: Tensors, needs: Needs) -> 
     emissions = chain.emissions
     return [
         emissions.new_empty(emissions.shape[:2], dtype=torch.long),
-        emissions.new_empty(emissions.shape[0], dtype=torch.float64),
+        emissions.new_empty((emissions.shape[0],), dtype=torch.float64),
     ]
 
 

@@ -8,7 +8,7 @@
 
 namespace structdist {
 
-constexpr int64_t kVersion = 4;
+constexpr int64_t kVersion = 5;
 
 // N chains. Entry [i, j] of a transition matrix scores moving from i to j; the strides are 0 where
 // all chains, or all steps, share one matrix.
