@@ -107,7 +107,6 @@ class StructuredDistribution(Distribution):
     """
 
     has_rsample = True
-    has_enumerate_support = True
 
     _parameters: Any  # Parameters of the structure
     _known: _Known | None = None
@@ -142,6 +141,10 @@ class StructuredDistribution(Distribution):
     def event_of(self, paths: Tensor) -> Tensor:
         """Events `[*S, *B, *event_shape]` from integer paths `[*S, *B, T]`."""
         return self._events(paths)
+
+    def __repr__(self) -> str:
+        shapes = f"batch_shape={tuple(self.batch_shape)}, event_shape={tuple(self.event_shape)}"
+        return f"{type(self).__name__}({shapes})"
 
     # Making the like of an instance ----------------------------------------------------------
 

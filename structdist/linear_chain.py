@@ -66,6 +66,8 @@ class LinearChainCRF(StructuredDistribution):
         for name, dims in (("emissions", 2), ("transitions", 2), ("start", 1), ("end", 1))
     }
 
+    has_enumerate_support = True
+
     _parameters: Potentials
     _what_forbids = "emissions, transitions, start and end"
 

@@ -80,7 +80,7 @@ def _as_tensor(temperature: float | Tensor) -> Tensor:
 class Relaxed(_WithTemperature):
     """Gumbel-FFBS draws, relaxed: rows that sum to one. Their density is not offered."""
 
-    @constraints.dependent_property(is_discrete=False, event_dim=2)
+    @constraints.dependent_property(is_discrete=False)
     def support(self) -> Any:
         return self.base.relaxed_support
 
@@ -102,9 +102,12 @@ class StraightThrough(_WithTemperature):
     Its gradient is that of the relaxation. Everything else is the base's.
     """
 
-    has_enumerate_support = True
+    @property
+    def has_enumerate_support(self) -> bool:  # type: ignore[override]
+        """Whether the base can list its outcomes."""
+        return self.base.has_enumerate_support
 
-    @constraints.dependent_property(is_discrete=True, event_dim=2)
+    @constraints.dependent_property(is_discrete=True)
     def support(self) -> Any:
         return self.base.support
 

@@ -42,7 +42,7 @@ def logsumexp(log_weight: Tensor, dim: int) -> Tensor:
     peak = log_weight.detach().amax(dim, keepdim=True)
     peak = torch.where(peak.isinf(), 0.0, peak)
     total = (log_weight - peak).exp().sum(dim)
-    possible = total > 0
+    possible = total != 0  # NaN included, to stay NaN
     log_total = torch.where(possible, total, 1.0).log() + peak.squeeze(dim)
     return torch.where(possible, log_total, -torch.inf)
 

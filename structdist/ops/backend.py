@@ -6,10 +6,9 @@ the digits are needed; everything else has the dtype of the scores.
 
 Nothing here leaves a graph behind. The forward state belongs to its backend: nothing else looks
 inside. It depends on the scores alone, not on the form they are stored in. An adjoint gives one
-gradient for each tensor of scores,
-then one for each further input (values, temperature), and None where `needs` says that nobody
-wants it. Values may be on parts that share no score where the scores are shared: each gradient
-has the shape of its own input.
+gradient for each tensor of scores, then one for each further input (values, temperature), and None
+where `needs` says that nobody wants it and it would cost something. Values may be on parts that
+share no score where the scores are shared: each gradient has the shape of its own input.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class LogProb(Operation):
         needs = needs[: len(problem.scores)]
         of_paths = torch.where(known[0], 0.0, grad)
         gained = backend.path_scores_adjoint(problem, paths, of_paths, needs)
-        lost = backend.log_partition_adjoint(problem, state, grad.sum(0), needs)
+        lost = backend.log_partition_adjoint(problem, state, of_paths.sum(0), needs)
         pairs = zip(gained, lost, strict=True)
         return [None if a is None or b is None else a - b for a, b in pairs]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
+import torch
 from torch import Tensor
 
 Needs = Sequence[bool]  # which inputs want a gradient
@@ -36,6 +37,10 @@ class Problem(Protocol):
 
     def with_scores(self: P, scores: Sequence[Tensor]) -> P:
         """The same problem with other scores."""
+
+    @classmethod
+    def example(cls: type[P], device: torch.device, dtype: torch.dtype) -> P:
+        """A small problem, to ask backends whether they could serve its like."""
 
     def with_values(self: P, values: Values) -> tuple[P, tuple[Tensor, ...]]:
         """The same problem, and values on its parts, every pair of tensors of one shape."""

@@ -38,14 +38,14 @@ class BackendStatus(NamedTuple):
     reason: str
 
 
-_structures: dict[type, Structure] = {}
+_structures: dict[type[Problem], Structure] = {}
 _default = os.environ.get("STRUCTDIST_BACKEND") or None
 _forced: ContextVar[str | None] = ContextVar("structdist_backend", default=_default)
 _forced_last = _default  # the same for the compiler, which cannot follow a context variable
 
 
 def register(
-    problem: type,
+    problem: type[Problem],
     name: str,
     reference: Reference[Any],
     *backends: AnyBackend,
@@ -131,7 +131,7 @@ def backends(
     """
     found = []
     for problem_type, structure in _structures.items():
-        problem = problem_type.example(torch.device(device), dtype)  # type: ignore[attr-defined]
+        problem = problem_type.example(torch.device(device), dtype)
         chosen = backend_for(problem)
         names = {REFERENCE: "it is always there, in float64, and comes last"}
         for backend in reversed(structure.backends):

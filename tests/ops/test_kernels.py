@@ -340,7 +340,6 @@ def test_the_reference_stands_alone(structure: Structure, problem: Any):
             assert_close(fast(problem, *extras), plain(reference_for(problem), problem, *extras))
 
 
-@pytest.mark.xfail(reason="the weight of a forbidden path reaches log Z")
 @over(backends="fast")
 def test_a_forbidden_path_has_no_gradient(backend: str, structure: Structure):
     """Its log probability is -inf whatever the scores that are allowed."""

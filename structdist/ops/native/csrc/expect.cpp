@@ -145,7 +145,7 @@ template <class T> class Expect {
     const double total = sum_of(p, kp_);
     double sum = 0;
     for (int64_t j = 0; j < k_; ++j)
-      if (p[j] > 0) sum += p[j] / total * (v_.mean[at + j] + surprisal_at_end(v_, p[j] / total));
+      if (p[j] != 0) sum += p[j] / total * (v_.mean[at + j] + surprisal_at_end(v_, p[j] / total));
     return sum;
   }
 
