@@ -19,6 +19,7 @@ CHUNK = 10  # samples scored at a time: memory does not grow with their number
 IN_USE = 1e-3  # a state is in use if it has this share of the words, end marks left out
 NEARLY_UNIFORM = 0.95  # of the largest entropy a posterior can have
 NEARLY_CONSTANT = 0.05  # of the largest entropy the state at a position can have
+LARGEST_EXPONENT = 700.0  # a perplexity beyond its exp is infinite
 
 
 class Estimates(NamedTuple):
@@ -112,7 +113,8 @@ class Tally:
         if not self.sentences:
             raise ValueError("no sentences to evaluate")
         nll = -self.log_likelihood / self.sentences
-        ppl = math.exp(-self.log_likelihood / self.words)
+        per_word = -self.log_likelihood / self.words
+        ppl = math.exp(per_word) if per_word < LARGEST_EXPONENT else math.inf
         if self.states is None:
             return Scores(nll, ppl)
         shares = self.states.sum(0) / self.states.sum()

@@ -19,6 +19,7 @@ from models.template_vae import build_model
 
 TRAINING, VALIDATION, VARIANCE = range(3)  # what random numbers are drawn for
 LOG_EVERY = 10  # steps
+HOPELESS = 1e12  # a loss, or gradient norm, from which no run comes back
 RUN_KEY = "structdist_run"  # where a checkpoint keeps its settings and vocabulary
 
 
@@ -88,10 +89,10 @@ class TrainingModule(lightning.LightningModule):
             group["lr"] = rate
 
     def configure_gradient_clipping(self, optimizer: Any, *_: Any, **__: Any) -> None:
-        """Clip; a loss or gradient that is no number stops the run, on all processes alike."""
+        """Clip; a loss or gradient beyond all bounds stops the run, on all processes alike."""
         norm = nn.utils.clip_grad_norm_(self.parameters(), self.config.training.clip)
         scaled = self.config.machine.precision == "16-mixed"  # its scaler skips such steps
-        if not scaled and not (norm.isfinite() and self._loss.isfinite()):
+        if not scaled and not (norm < HOPELESS and self._loss.abs() < HOPELESS):  # NaN included
             raise TrainingDivergedError(self.global_step, float(self._loss), float(norm))
         self._gradient_norm = norm
 

@@ -1,7 +1,7 @@
 """The compiled kernels as operators, which `torch.compile` and `torch.export` keep in graphs.
 
 Each has the functions of a backend behind one signature: the tensors of the chain and of its
-forward state, further tensors, numbers, and which gradients are wanted. The eager path does not go
+forward state, further tensors, and which gradients are wanted. The eager path does not go
 through here: an operator costs more than a small kernel. Temperatures are always tensors.
 """
 
