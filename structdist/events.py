@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.distributions import constraints
 
 from structdist.checks import require_integers, require_tensor
-from structdist.ops import enumerate_paths, in_chain
+from structdist.ops import enumerate_paths, in_chain, numbers_are_hidden
 
 MAX_ENUMERATED = 10_000_000
 
@@ -60,7 +60,10 @@ def events_of(paths: Tensor, num_states: int, active: Tensor, dtype: torch.dtype
     shape = torch.broadcast_shapes(paths.shape, active.shape)
     events = torch.zeros((*shape, num_states), dtype=dtype, device=paths.device)
     ones = active.to(dtype).expand(shape).unsqueeze(-1)
-    return events.scatter(-1, paths.expand(shape).unsqueeze(-1), ones)
+    index = paths.expand(shape).unsqueeze(-1)
+    if numbers_are_hidden():  # vmap wants no change in place
+        return events.scatter(-1, index, ones)
+    return events.scatter_(-1, index, ones)
 
 
 def is_event(value: Tensor, event_shape: torch.Size, batch_shape: torch.Size) -> bool:

@@ -53,7 +53,21 @@ def uniform_noise(
 
 def straight_through(hard: Tensor, soft: Tensor) -> Tensor:
     """The value of `hard`, to the bit, with the gradient of `soft`."""
-    return hard + (soft - soft.detach())
+    if ops.numbers_are_hidden():
+        return hard + (soft - soft.detach())
+    return _StraightThrough.apply(hard, soft) if soft.requires_grad else hard
+
+
+class _StraightThrough(torch.autograd.Function):
+    """The same without arithmetic."""
+
+    @staticmethod
+    def forward(ctx: Any, hard: Tensor, soft: Tensor) -> Tensor:
+        return hard.view_as(hard)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
+        return None, grad
 
 
 def require_temperature(
