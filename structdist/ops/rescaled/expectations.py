@@ -107,14 +107,14 @@ class _Means:
         return torch.where(self.last == 0, 0.0, mean)
 
     def expect(self) -> Expected:
-        first = torch.zeros_like(self.filtered.log_alpha[:, 0]) + self.node_at(0)
-        means = [first]
+        means = torch.zeros_like(self.filtered.log_alpha)  # one piece: memory stays whole
+        means[:, 0] += self.node_at(0)
         for t in range(1, self.active.shape[1]):
-            here = self._arrive(means[-1], t) + self.node_at(t)
-            means.append(torch.where(self.active[:, t], here, means[-1]))
-        value = (self.last * self.at_end(means[-1])).sum(-1)
+            here = self._arrive(means[:, t - 1], t) + self.node_at(t)
+            means[:, t] = torch.where(self.active[:, t], here, means[:, t - 1])
+        value = (self.last * self.at_end(means[:, -1])).sum(-1)
         value = torch.where(self.chain.lengths > 0, value, 0.0)
-        return Expected(value, torch.stack(means, 1))
+        return Expected(value, means)
 
     def _arrive(self, before: Tensor, t: int) -> Tensor:
         p, p_mean, pivot = self.weigh(before, t - 1)
@@ -146,12 +146,13 @@ class _Adjoint:
         start = at_last_step(filtered, lengths, grad_value)  # [N, T, K], 0 but at the end
         surplus = means.at_end(self.mean[:, -1]) - self.value[:, None]
         surplus = narrowed(torch.where(means.last == 0, 0.0, surplus), start.dtype)
-        masses, grads = list(start.unbind(1)), list((start * surplus[:, None]).unbind(1))
-        for t in reversed(range(1, len(masses))):
-            grad, mass = self._step_back(t, grads[t], masses[t])
-            grads[t - 1], masses[t - 1] = grads[t - 1] + grad, masses[t - 1] + mass
+        masses, grads = start, start * surplus[:, None]
+        for t in reversed(range(1, start.shape[1])):
+            grad, mass = self._step_back(t, grads[:, t], masses[:, t])
+            grads[:, t - 1] += grad
+            masses[:, t - 1] += mass
         edges = [None if g is None else g.total for g in (self.grad_edges, self.grad_values)]
-        return torch.stack(grads, 1), edges[0], torch.stack(masses, 1), edges[1]
+        return grads, edges[0], masses, edges[1]
 
     def _step_back(self, t: int, grad: Tensor, mass: Tensor) -> tuple[Tensor, Tensor]:
         edges, active = self.means.edges, self.means.active[:, t]
