@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from structdist.ops.edges import EdgeForm, same_form
+from structdist.ops.edges import EdgeForm, are_shared, same_form
 from structdist.ops.finite import bounded_scores
 
 
@@ -48,7 +48,7 @@ class Chain(NamedTuple):
     @property
     def is_shared(self) -> bool:
         """Do all moves of all chains share one matrix?"""
-        return self.transitions.dim() == EdgeForm.SHARED.value
+        return are_shared(self.transitions)
 
     @classmethod
     def example(cls, device: torch.device, dtype: torch.dtype) -> Chain:

@@ -24,6 +24,11 @@ class EdgeForm(Enum):
         return cls(edges.dim())
 
 
+def are_shared(edges: Tensor) -> bool:
+    """Do all moves of all chains share one matrix?"""
+    return edges.dim() == EdgeForm.SHARED.value
+
+
 def edges_at(edges: Tensor, t: int) -> Tensor:
     """Scores of moving from step t to t+1, ready to broadcast: [1, K, K] or [N, K, K]."""
     form = EdgeForm.of(edges)

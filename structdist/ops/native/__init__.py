@@ -89,9 +89,13 @@ def filter(chain: Chain) -> tuple[Filtered, bool]:
     return filtered, num_impossible > 0
 
 
+def _bytes_of_row(emissions: Tensor) -> int:
+    """Of K numbers, padded to whole vectors."""
+    return (emissions.shape[2] * emissions.element_size() + 31) // 32 * 32
+
+
 def _bytes_of_rows(emissions: Tensor) -> int:
-    num_chains, num_steps, num_states = emissions.shape
-    return num_chains * num_steps * ((num_states * emissions.element_size() + 31) // 32 * 32)
+    return emissions.shape[0] * emissions.shape[1] * _bytes_of_row(emissions)
 
 
 def _bytes_of_state(emissions: Tensor) -> int:
@@ -229,10 +233,9 @@ def _expect(
 
 def _shape_of_means(emissions: Tensor) -> tuple[int, int, int]:
     """Bytes for a row of doubles and two rows of numbers, for each step of each chain."""
-    num_chains, num_steps, num_states = emissions.shape
-    size = emissions.element_size()
-    row = (num_states * size + 31) // 32 * 32
-    return num_chains, num_steps, row * 8 // size + 2 * row
+    num_chains, num_steps, _ = emissions.shape
+    row = _bytes_of_row(emissions)
+    return num_chains, num_steps, row * 8 // emissions.element_size() + 2 * row
 
 
 def _expectation(
