@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 
 import torch
@@ -30,6 +31,11 @@ class Contender:
     shortest: int = 1  # smallest T it accepts
     bytes_needed: Callable[[Size], int] | None = None  # where it may not fit: at least so much
     devices: Sequence[str] = ("cpu", "cuda")
+    at_home: Sequence[str] = ("cpu", "cuda")  # devices where it takes part without being named
+    obstacle: Callable[[Size, torch.device], str | None] | None = None  # found out by trying
+    gpu_backends: Sequence[
+        str
+    ] = ()  # of structdist, that would serve it on a GPU; first choice first
 
     def cannot_run(self, size: Size, device: torch.device) -> str | None:
         """Why this contender has to sit out, if it has to."""
@@ -39,12 +45,26 @@ class Contender:
             return f"does not run on {device.type} here"
         if size.length < self.shortest:
             return f"needs T of {self.shortest} or more"
-        return None
+        return None if self.obstacle is None else self.obstacle(size, device)
+
+
+def _backend(name: str, devices: Sequence[str]) -> Contender:
+    """One of structdist's backends; on the CPU only who asks for it wants to see it."""
+    return Contender(
+        name,
+        ours.by_backend(name),
+        devices=devices,
+        at_home=("cuda",),
+        obstacle=partial(ours.backend_obstacle, name),
+        gpu_backends=(name,),
+    )
 
 
 CONTENDERS = (
-    Contender("structdist", ours.STRUCTDIST),
+    Contender("structdist", ours.STRUCTDIST, gpu_backends=("triton", "rescaled")),
     Contender("reference", ours.REFERENCE),
+    _backend("rescaled", devices=("cpu", "cuda")),
+    _backend("triton", devices=("cuda",)),
     Contender(
         "torch-struct",
         rivals.TORCH_STRUCT,
@@ -52,9 +72,23 @@ CONTENDERS = (
         shortest=2,
         bytes_needed=rivals.torch_struct_bytes,
     ),
+    Contender(
+        "torch-struct-genbmm",
+        rivals.TORCH_STRUCT_GENBMM,
+        module="torch_struct",
+        shortest=2,
+        devices=("cuda",),
+        at_home=("cuda",),
+        obstacle=rivals.genbmm_obstacle,
+    ),
     Contender("pytorch-crf", rivals.PYTORCH_CRF, module="torchcrf"),
     Contender("jax", jax_chain.JAX, module="jax", devices=("cpu",)),
 )
+
+
+def at_home(*devices: str) -> list[Contender]:
+    """Who takes part on some devices without being named."""
+    return [c for c in CONTENDERS if set(devices) & set(c.at_home)]
 
 
 def forward(work: Work, inputs: Inputs) -> Tensor:

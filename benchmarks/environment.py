@@ -32,7 +32,8 @@ def describe(device: torch.device) -> dict[str, object]:
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
         "packages": {
-            name: _version(name) for name in ("structdist", "torch-struct", "pytorch-crf", "jax")
+            name: _version(name)
+            for name in ("structdist", "triton", "torch-struct", "genbmm", "pytorch-crf", "jax")
         },
     }
 

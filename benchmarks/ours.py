@@ -1,14 +1,18 @@
-"""`structdist`, and the same work by its reference recurrences."""
+"""`structdist`, its backends by name, and the same work by its reference recurrences."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
 from benchmarks.operations import TEMPERATURE
+from benchmarks.problem import Size
 from structdist import LinearChainCRF
-from structdist.ops import Chain, Draw, reference
+from structdist.ops import Chain, Draw, reference, use_backend
+from structdist.ops.registry import backend_for
 
 STRUCTDIST = {
     "log-z": lambda e, t: LinearChainCRF(e, t).log_partition,
@@ -25,6 +29,33 @@ STRUCTDIST = {
     ),
     "viterbi": lambda e, t: LinearChainCRF(e, t).argmax,
 }
+
+
+def by_backend(name: str) -> dict[str, Callable[[Tensor, Tensor], Tensor]]:
+    """All of structdist's operations by one of its backends."""
+    return {operation: _forced(name, work) for operation, work in STRUCTDIST.items()}
+
+
+def _forced(
+    name: str, work: Callable[[Tensor, Tensor], Tensor]
+) -> Callable[[Tensor, Tensor], Tensor]:
+    def run(emissions: Tensor, transitions: Tensor) -> Tensor:
+        with use_backend(name):
+            return work(emissions, transitions)
+
+    return run
+
+
+def backend_obstacle(name: str, size: Size, device: torch.device) -> str | None:
+    """Why a backend cannot serve chains of a size on a device, as it says itself."""
+    batch, length, states = size.batch, size.length, size.states
+    try:
+        emissions = torch.empty(batch, length, states, device=device)
+        with use_backend(name):
+            backend_for(whole_chains(emissions, emissions.new_empty(states, states)))
+    except (RuntimeError, ValueError) as error:
+        return str(error)
+    return None
 
 
 def whole_chains(emissions: Tensor, transitions: Tensor) -> Chain:

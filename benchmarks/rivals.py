@@ -1,6 +1,6 @@
-"""torch-struct and pytorch-crf behind the benchmark's index convention (from i to j).
+"""torch-struct, alone and with genbmm, and pytorch-crf behind our index convention (from i to j).
 
-Imports are inside functions: both packages are optional.
+Imports are inside functions: these packages are optional.
 """
 
 from __future__ import annotations
@@ -30,10 +30,14 @@ def _torch_struct_class() -> type[torch_struct.LinearChainCRF]:
 
 
 def _chain(emissions: Tensor, transitions: Tensor) -> torch_struct.LinearChainCRF:
+    return _torch_struct_class()(_edges(emissions, transitions))
+
+
+def _edges(emissions: Tensor, transitions: Tensor) -> Tensor:
     """Edge scores [B, T-1, to, from]; the first carries both of its nodes."""
     edges = transitions.mT + emissions[:, 1:, :, None]
     first = edges[:, :1] + emissions[:, :1, None, :]
-    return _torch_struct_class()(torch.cat([first, edges[:, 1:]], 1))
+    return torch.cat([first, edges[:, 1:]], 1)
 
 
 def _nodes(edges: Tensor) -> Tensor:
@@ -62,6 +66,47 @@ def torch_struct_bytes(size: Size) -> int:
     Three of them are alive at once: the sum over edges, its transpose and its gradient.
     """
     return 3 * 4 * size.batch * size.length // 2 * size.states**3
+
+
+def _fast_chain(semiring: str) -> torch_struct.LinearChain:
+    """Its dynamic program over a semiring whose matrix products are kernels of genbmm."""
+    import torch_struct
+    from torch_struct.semirings import fast_semirings
+
+    return torch_struct.LinearChain(getattr(fast_semirings, semiring))
+
+
+def _fast_marginals(semiring: str, emissions: Tensor, transitions: Tensor) -> Tensor:
+    """[B, T, K]: marginals, a best path or a draw, for all of which it takes gradients."""
+    with torch.enable_grad():
+        return _nodes(_fast_chain(semiring).marginals(_edges(emissions, transitions)))
+
+
+TORCH_STRUCT_GENBMM = {
+    "log-z": lambda e, t: _fast_chain("FastLogSemiring").sum(_edges(e, t)),
+    "marginals": lambda e, t: _fast_marginals("FastLogSemiring", e, t),
+    "sample": lambda e, t: _fast_marginals("FastSampleSemiring", e, t).detach(),
+    "viterbi": lambda e, t: _fast_marginals("FastMaxSemiring", e, t).argmax(-1),
+}
+
+
+def genbmm_obstacle(size: Size, device: torch.device) -> str | None:
+    """Why genbmm does not work, whatever the size: only a call tells.
+
+    Where no GPU was seen at install, it can be imported, and has no kernels.
+    """
+    zeros = torch.zeros(1, 2, 2)  # log(e^0 e^0 + e^0 e^0) = log 2
+    try:
+        import genbmm
+
+        products = genbmm.logbmm(zeros.to(device), zeros.to(device)).cpu()
+    except ModuleNotFoundError:
+        return "genbmm is not installed"
+    except Exception as error:
+        return f"a call of genbmm.logbmm raised {type(error).__name__}: {error}".splitlines()[0]
+    if not torch.allclose(products, torch.tensor(2.0).log()):
+        return "a call of genbmm.logbmm gave a wrong answer"
+    return None
 
 
 @lru_cache(8)

@@ -100,10 +100,11 @@ def race(
     stopwatch: Stopwatch,
     limits: Limits,
     convert: Mapping[str, Callable[[Prepared], object]] = MappingProxyType({}),
+    warm_ups: int = 1,
 ) -> dict[str, Timing]:
     """Time all runners side by side: a round gives each the same fresh input, in turn.
 
-    `prepare` makes the input of a round and is not timed; neither is a first round to warm up, nor
+    `prepare` makes the input of a round and is not timed; neither are first rounds to warm up, nor
     `convert`, which makes of that input what a runner can use, where it needs something else.
     """
 
@@ -111,8 +112,9 @@ def race(
         return convert[name](prepared) if name in convert else prepared
 
     warm_up = prepare(0)
-    for name, run in runners.items():
-        run(own(name, warm_up))
+    for _ in range(warm_ups):
+        for name, run in runners.items():
+            run(own(name, warm_up))
     seconds: dict[str, list[float]] = {name: [] for name in runners}
     for count in range(limits.most):
         running = [name for name in runners if not limits.enough(seconds[name])]
