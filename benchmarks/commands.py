@@ -13,13 +13,15 @@ from typing import Annotated
 import torch
 import typer
 
+from benchmarks import estimates as estimate_benchmark
 from benchmarks import gradients as gradient_benchmark
 from benchmarks import load as load_benchmark
 from benchmarks import overhead as overhead_benchmark
 from benchmarks import samplers as sampler_benchmark
 from benchmarks import scaling as scaling_benchmark
 from benchmarks import train_step as train_step_benchmark
-from benchmarks.contenders import CONTENDERS
+from benchmarks.cards import CARDS, Card
+from benchmarks.contenders import CONTENDERS, Contender, at_home
 from benchmarks.estimators import ESTIMATORS
 from benchmarks.neighbours import busy_neighbours
 from benchmarks.operations import OPERATIONS
@@ -28,6 +30,7 @@ from benchmarks.options import (
     Busy,
     Compare,
     Device,
+    GpuCard,
     Integers,
     Json,
     Markdown,
@@ -82,9 +85,11 @@ def _choice(known: dict[str, object] | list[str], help_text: str) -> typer.model
     )
 
 
-def _arena(device: torch.device, budget: float | None, quick: bool) -> sampler_benchmark.Arena:
+def _arena(
+    device: torch.device, budget: float | None, quick: bool, card: Card | None = None
+) -> sampler_benchmark.Arena:
     seconds = QUICK_SECONDS if quick else math.inf
-    return sampler_benchmark.Arena(device, _limits(budget, quick), seconds)
+    return sampler_benchmark.Arena(device, _limits(budget, quick), seconds, card)
 
 
 def _limits(budget: float | None, quick: bool) -> Limits:
@@ -92,7 +97,15 @@ def _limits(budget: float | None, quick: bool) -> Limits:
     return limits if budget is None else replace(limits, budget=budget)
 
 
+def _taking_part(names: Names | None, *devices: str) -> list[Contender]:
+    return [c for c in CONTENDERS if c.name in names] if names else at_home(*devices)
+
+
 Operations = Annotated[Names | None, _choice(OPERATIONS, "What to measure")]
+WhoTakesPart = Annotated[
+    Names | None,
+    _choice([c.name for c in CONTENDERS], "Who takes part; default all who are at home there"),
+]
 
 
 @app.command()
@@ -105,9 +118,8 @@ def samplers(
         _sizes(f"Sizes instead of a grid. Default {USUAL_SIZES} (quick: {QUICK_SIZES})."),
     ] = None,
     operation: Operations = None,
-    contender: Annotated[
-        Names | None, _choice([c.name for c in CONTENDERS], "Who takes part; default all")
-    ] = None,
+    contender: WhoTakesPart = None,
+    estimate: GpuCard = None,
     budget: Budget = None,
     device: Device = CPU,
     threads: Threads = 2,
@@ -118,7 +130,10 @@ def samplers(
     markdown: Markdown = None,
     compare: Compare = None,
 ) -> None:
-    """Time and memory of inference and samplers, structdist beside others."""
+    """Time, memory and launches of inference and samplers, structdist beside others.
+
+    With --estimate the table also has what a model on paper says of a GPU, which need not be here.
+    """
     if size and (batch or length or states):
         raise typer.BadParameter("give sizes or a grid, not both", param_hint="--size")
     session = start("samplers", device, threads, json, plot, markdown, compare)
@@ -128,13 +143,43 @@ def samplers(
     else:
         sizes = list(size or parse_sizes(QUICK_SIZES if quick else USUAL_SIZES))
     operations = [OPERATIONS[name] for name in operation or OPERATIONS]
-    contenders = [c for c in CONTENDERS if contender is None or c.name in contender]
-    arena = _arena(device, budget, quick)
+    contenders = _taking_part(contender, device.type, *(["cuda"] if estimate else []))
+    arena = _arena(device, budget, quick, estimate)
     steps = len(sizes) * (len(operations) + 1)
     with busy_neighbours(busy), progress_bar(steps) as progress:
         rows = sampler_benchmark.run(sizes, operations, arena, contenders, progress)
     settings = {"sizes": list(map(str, sizes)), "limits": vars(arena.limits), "busy": busy}
+    if estimate is not None:
+        settings["estimate"] = {"label": estimate_benchmark.LABEL, **vars(estimate)}
     session.deliver(settings, rows)
+
+
+@app.command()
+def estimates(
+    card: GpuCard = None,
+    size: Annotated[Sizes | None, _sizes(f"Default {USUAL_SIZES} (quick: {QUICK_SIZES}).")] = None,
+    operation: Operations = None,
+    contender: WhoTakesPart = None,
+    threads: Threads = 2,
+    quick: Quick = False,
+    json: Json = None,
+    plot: Plot = None,
+    markdown: Markdown = None,
+    compare: Compare = None,
+) -> None:
+    """What a GPU would take, by a model on paper: launches are counted, nothing is timed.
+
+    Without --card: A100.
+    """
+    card = card or CARDS["A100"]
+    session = start("estimates", CPU, threads, json, plot, markdown, compare)
+    sizes = size or parse_sizes(QUICK_SIZES if quick else USUAL_SIZES)
+    operations = [OPERATIONS[name] for name in operation or OPERATIONS]
+    contenders = _taking_part(contender, "cuda")
+    with progress_bar(len(sizes) * len(operations)) as progress:
+        rows = estimate_benchmark.run(sizes, operations, card, contenders, progress)
+    labelled = {"label": estimate_benchmark.LABEL, **vars(card)}
+    session.deliver({"sizes": list(map(str, sizes)), "card": labelled}, rows)
 
 
 @app.command()

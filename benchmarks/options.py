@@ -10,8 +10,14 @@ from typing import Annotated
 import torch
 import typer
 
+from benchmarks.cards import CARDS, EXAMPLE, Card, UnknownCardError, find_card
 from benchmarks.problem import Size
 from benchmarks.results import Results, ResultsError, load
+
+NO_CUDA = (
+    "torch finds no CUDA device here; for estimates instead of times, leave --device out: "
+    "python -m benchmarks samplers --estimate A100"
+)
 
 
 class Integers(tuple[int, ...]):
@@ -84,10 +90,18 @@ def parse_device(text: str) -> torch.device:
     if device.type not in ("cpu", "cuda"):
         raise typer.BadParameter(f"{text!r}: the device must be cpu or cuda")
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise typer.BadParameter("torch finds no CUDA device here")
+        typer.echo(NO_CUDA, err=True)
+        raise typer.Exit(2)
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise typer.BadParameter(f"there are only {torch.cuda.device_count()} CUDA devices")
     return device
+
+
+def parse_card(text: str) -> Card:
+    try:
+        return find_card(text)
+    except UnknownCardError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def writable(path: Path | None) -> Path | None:
@@ -128,6 +142,15 @@ Busy = Annotated[
 ]
 Device = Annotated[
     torch.device, typer.Option(parser=parse_device, metavar="DEVICE", help="cpu or cuda.")
+]
+GpuCard = Annotated[
+    Card | None,
+    typer.Option(
+        parser=parse_card,
+        metavar="CARD",
+        help=f"A GPU to estimate for: {', '.join(CARDS)}, or one by its figures in bytes and "
+        f"seconds, {EXAMPLE}.",
+    ),
 ]
 Quick = Annotated[bool, typer.Option("--quick", help="Small defaults: under a minute.")]
 Json = Annotated[

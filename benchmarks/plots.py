@@ -13,8 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks.contenders import CONTENDERS
+from benchmarks.estimates import LABEL
 from benchmarks.neighbours import beside
-from benchmarks.results import Record, Results
+from benchmarks.results import Record, Results, value_at
 from benchmarks.samplers import FLOOR
 
 DPI = 130
@@ -33,13 +34,32 @@ def _names(rows: Sequence[Record], key: str) -> list[str]:
 
 def plot_samplers(results: Results, path: Path) -> None:
     """Bars of the heaviest timing of each operation; a panel for each size."""
-    sizes = list(dict.fromkeys(_size(row) for row in results.rows))
+    _sampler_panels(results.rows, beside(results.busy), path)
+
+
+def plot_estimates(results: Results, path: Path) -> None:
+    """The same bars, of estimates, and said to be such."""
+    rows = [
+        row | {key: _exactly(row, key) for key in ("forward", "forward_backward")}
+        for row in results.rows
+    ]
+    _sampler_panels(rows, f": {LABEL}, {results.settings['card']['name']}", path)
+
+
+def _exactly(row: Record, key: str) -> Record | None:
+    """An estimate in the place of a timing: its quartiles are itself."""
+    seconds = value_at(row, f"estimate.{key}")
+    return None if seconds is None else dict.fromkeys(("median", "lower", "upper"), seconds)
+
+
+def _sampler_panels(rows: Sequence[Record], title: str, path: Path) -> None:
+    sizes = list(dict.fromkeys(map(_size, rows)))
     figure, panels = plt.subplots(
         len(sizes), 1, figsize=(10, 3.6 * len(sizes)), squeeze=False, layout="constrained"
     )
     for axes, size in zip(panels[:, 0], sizes, strict=True):
-        _sampler_panel(axes, [row for row in results.rows if _size(row) == size])
-        axes.set_title("B={} T={} K={}".format(*size) + beside(results.busy))
+        _sampler_panel(axes, [row for row in rows if _size(row) == size])
+        axes.set_title("B={} T={} K={}".format(*size) + title)
     _finish(figure, path)
 
 

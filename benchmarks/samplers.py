@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.cards import Card
 from benchmarks.checks import Verdict, check, raised
 from benchmarks.contenders import (
     CONTENDERS,
@@ -22,6 +23,8 @@ from benchmarks.contenders import (
     forward_backward,
     heaviest,
 )
+from benchmarks.counting import Counted, NotCountedError, count
+from benchmarks.estimates import Estimate
 from benchmarks.foreign import ForeignWork
 from benchmarks.memory import available_bytes, peak_bytes
 from benchmarks.operations import Kind, Operation
@@ -31,6 +34,7 @@ from benchmarks.timing import Limits, Stopwatch, Timing, estimate, race
 
 CHAMPION = "structdist"
 FLOOR = "floor"
+CUDA_WARM_UPS = 3  # rounds, in which kernels are compiled and clocks rise; a CPU needs one
 RUNS_PER_BUDGET = 2  # a contender of whom fewer would fit into the budget is skipped
 
 
@@ -52,16 +56,23 @@ class Row:
     over_floor: float | None = (
         None  # its time over the floor's, forward+backward where there is one
     )
+    launches: Counted | None = None  # of a GPU; in a dry run, where there is none
+    estimate: Estimate | None = None  # of its time on a card, if one was asked for: not measured
 
 
 class Arena:
     """Device, limits, and the verdicts already known."""
 
     def __init__(
-        self, device: torch.device, limits: Limits, time_for_all: float = math.inf
+        self,
+        device: torch.device,
+        limits: Limits,
+        time_for_all: float = math.inf,
+        card: Card | None = None,
     ) -> None:
-        """After `time_for_all` seconds whoever is left is skipped."""
+        """After `time_for_all` seconds whoever is left is skipped; estimates are for `card`."""
         self.deadline = time.monotonic() + time_for_all
+        self.card = card
         self.device = device
         self.limits = limits
         self.stopwatch = Stopwatch(device)
@@ -126,11 +137,25 @@ class Arena:
         convert: Mapping[str, Callable[[Inputs], object]] = MappingProxyType({}),
     ) -> dict[str, Timing]:
         prepare = partial(make_inputs, size, self.device)
-        return race(runners, prepare, self.stopwatch, self.limits, convert)
+        warm_ups = CUDA_WARM_UPS if self.device.type == "cuda" else 1
+        return race(runners, prepare, self.stopwatch, self.limits, convert, warm_ups)
 
     def peak(self, run: Callable[[Inputs], object], size: Size) -> int:
         inputs = make_inputs(size, self.device, seed=0)
         return peak_bytes(lambda: run(inputs), self.device)
+
+    def with_launches(self, row: Row, contender: Contender, operation: Operation) -> Row:
+        """Its launches, and the estimate that follows from them, where they can be counted."""
+        size = Size(row.batch, row.length, row.states)
+        if row.status != "ok" and self.device.type == "cuda":
+            return row
+        try:
+            launches = count(contender, operation, size, self.device)
+        except NotCountedError as error:
+            reason = None if self.card is None else f"no estimate: {error}"
+            return replace(row, detail="; ".join(filter(None, (row.detail, reason))) or None)
+        estimated = None if self.card is None else Estimate.of(launches, self.card)
+        return replace(row, launches=launches, estimate=estimated)
 
 
 def run(
@@ -175,7 +200,8 @@ def compare_contenders(
         for name, timing in arena.race(boths, size, convert).items():
             most = peak(boths, name)
             rows[name] = replace(rows[name], forward_backward=timing, forward_backward_bytes=most)
-    return with_speedups(list(rows.values()))
+    counted = [arena.with_launches(rows[c.name], c, operation) for c in offering]
+    return with_speedups(counted)
 
 
 def admit(contender: Contender, operation: Operation, size: Size, arena: Arena) -> Row:

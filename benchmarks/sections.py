@@ -9,12 +9,23 @@ from pathlib import Path
 from benchmarks import load, overhead, plots
 from benchmarks.checks import GRADIENT_TOLERANCE
 from benchmarks.gradients import ERRORS_TO_TELL
+from benchmarks.launch_tables import estimate_tables, launch_cells, launch_columns
 from benchmarks.neighbours import beside
 from benchmarks.operations import OPERATIONS
 from benchmarks.results import Record, Results
 from benchmarks.sampler_checks import LEVEL
 from benchmarks.samplers import FLOOR
-from benchmarks.tables import NOTHING, Table, megabytes, microseconds, milliseconds, number, ratio
+from benchmarks.tables import (
+    NOTHING,
+    Table,
+    by_size,
+    details,
+    megabytes,
+    microseconds,
+    milliseconds,
+    number,
+    ratio,
+)
 
 
 @dataclass(frozen=True)
@@ -28,11 +39,8 @@ class Section:
 
 
 def sampler_tables(results: Results) -> list[Table]:
-    groups: dict[str, list[Record]] = {}
-    for row in results.rows:
-        size = f"B={row['batch']} T={row['length']} K={row['states']}"
-        groups.setdefault(size, []).append(row)
     neighbours = beside(results.busy)
+    groups = by_size(results.rows)
     return [_sampler_table(size + neighbours, rows) for size, rows in groups.items()]
 
 
@@ -48,6 +56,7 @@ def _sampler_table(title: str, rows: list[Record]) -> Table:
         "speed-up",
         "f+b speed-up",
         "over floor",
+        *launch_columns(rows),
     ]
     lines = [
         [
@@ -61,21 +70,11 @@ def _sampler_table(title: str, rows: list[Record]) -> Table:
             ratio(row["forward_speedup"]),
             ratio(row["forward_backward_speedup"]),
             ratio(row["over_floor"]),
+            *launch_cells(row, rows),
         ]
         for row in rows
     ]
-    return Table(title, columns, lines, _details(rows), texts=3)
-
-
-def _details(rows: list[Record]) -> list[str]:
-    words = {"ok": "note", "failed": "FAILED", "skipped": "skipped"}
-    return [
-        f"{words[row['status']]}: {_whose(row)}: {row['detail']}" for row in rows if row["detail"]
-    ]
-
-
-def _whose(row: Record) -> str:
-    return ", ".join(row[key] for key in ("operation", "contender") if key in row)
+    return Table(title, columns, lines, details(rows), texts=3)
 
 
 def gradient_tables(results: Results) -> list[Table]:
@@ -149,7 +148,7 @@ def _points_table(rows: list[Record]) -> Table:
         ]
         for row in rows
     ]
-    return Table("All points", columns, lines, _details(rows), texts=3)
+    return Table("All points", columns, lines, details(rows), texts=3)
 
 
 def train_step_tables(results: Results) -> list[Table]:
@@ -182,7 +181,7 @@ def load_tables(results: Results) -> list[Table]:
         for row in results.rows
     ]
     title = f"structdist on {results.environment['threads']} threads beside busy processes"
-    return [Table(title, columns, lines, _details(results.rows))]
+    return [Table(title, columns, lines, details(results.rows))]
 
 
 def overhead_tables(results: Results) -> list[Table]:
@@ -219,7 +218,10 @@ SECTIONS = {
         "fails is listed, without a time. "
         "JAX, where it is installed, works on arrays of its own and is compiled before; its memory "
         "is out of torch's sight. "
-        f"`{FLOOR}` is T (forward) and 3T (forward+backward) bare products of [B, K] and [K, K].",
+        f"`{FLOOR}` is T (forward) and 3T (forward+backward) bare products of [B, K] and [K, K]. "
+        "Launches are the kernels that a GPU is given: every operation of torch that is no view, "
+        "and Triton's kernels (those of genbmm are not seen). On CUDA they are counted in a run, "
+        "elsewhere in a dry run, structdist's by the backend that would serve a GPU.",
         sampler_tables,
         plots.plot_samplers,
         ("operation", "contender", "batch", "length", "states"),
@@ -228,6 +230,25 @@ SECTIONS = {
             "forward_backward.median": "forward+backward",
             "forward_bytes": "peak",
             "forward_backward_bytes": "f+b peak",
+        },
+    ),
+    "estimates": Section(
+        "Estimates for a GPU, not measurements",
+        "Nothing here was timed. Launches, sequential time steps inside kernels, and bytes that "
+        "kernels read and write were counted in dry runs without a GPU; a model on paper makes "
+        "milliseconds of them: launches x launch cost + steps x step cost + bytes / bandwidth, "
+        "with the card's figures in `benchmarks/cards.py` (or in the command above). Every "
+        "operation of torch that is no view counts as one launch, which is too few for those that "
+        "launch several kernels, and arithmetic counts as nothing. structdist is counted by the "
+        "backend that would serve a GPU.",
+        estimate_tables,
+        plots.plot_estimates,
+        ("operation", "contender", "batch", "length", "states"),
+        {
+            "launches.forward.count": "launches",
+            "launches.forward_backward.count": "f+b launches",
+            "estimate.forward": "forward, estimate",
+            "estimate.forward_backward": "forward+backward, estimate",
         },
     ),
     "gradients": Section(

@@ -11,7 +11,7 @@ from rich.table import Table as RichTable
 from benchmarks.results import Record
 
 NOTHING = "-"
-WIDTH = 170  # where the output is no terminal
+WIDTH = 210  # where the output is no terminal
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ def make_console() -> Console:
 def show(table: Table, console: Console) -> None:
     rich = RichTable(title=escape(table.title), title_justify="left")
     for place, column in enumerate(table.columns):
-        rich.add_column(column, justify="left" if place < table.texts else "right")
+        side = "left" if place < table.texts else "right"
+        rich.add_column(column, justify=side, overflow="fold")
     for row in table.rows:
         rich.add_row(*map(escape, row))
     console.print(rich)
@@ -83,3 +84,24 @@ def number(value: float | None, digits: int = 3) -> str:
         return f"{value:#.{digits}g}" if value else "0"
     whole_digits = len(str(int(abs(value))))
     return f"{value:,.{max(digits - whole_digits, 0)}f}"
+
+
+def by_size(rows: list[Record]) -> dict[str, list[Record]]:
+    """The rows of each table of sizes, under its title."""
+    groups: dict[str, list[Record]] = {}
+    for row in rows:
+        size = f"B={row['batch']} T={row['length']} K={row['states']}"
+        groups.setdefault(size, []).append(row)
+    return groups
+
+
+def details(rows: list[Record]) -> list[str]:
+    """The notes of a table: what is to be said of its rows."""
+    words = {"ok": "note", "failed": "FAILED", "skipped": "skipped"}
+    return [
+        f"{words[row['status']]}: {_whose(row)}: {row['detail']}" for row in rows if row["detail"]
+    ]
+
+
+def _whose(row: Record) -> str:
+    return ", ".join(row[key] for key in ("operation", "contender") if key in row)
