@@ -48,11 +48,10 @@ def _forced(
 
 def backend_obstacle(name: str, size: Size, device: torch.device) -> str | None:
     """Why a backend cannot serve chains of a size on a device, as it says itself."""
-    batch, length, states = size.batch, size.length, size.states
     try:
-        emissions = torch.empty(batch, length, states, device=device)
+        emissions = torch.empty(size.batch, size.length, size.states).to(device)
         with use_backend(name):
-            backend_for(whole_chains(emissions, emissions.new_empty(states, states)))
+            backend_for(whole_chains(emissions, emissions.new_empty(size.states, size.states)))
     except (RuntimeError, ValueError) as error:
         return str(error)
     return None

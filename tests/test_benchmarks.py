@@ -17,6 +17,7 @@ OUTPUTS = (("json", "json"), ("plot", "png"), ("markdown", "md"))
 PNG = b"\x89PNG"
 TINY = {
     "samplers": "--batch 2 --length 3 --states 2 --operation log-z,viterbi --quick --budget 0.02",
+    "estimates": "--size 2x3x2 --operation log-z,viterbi",
     "gradients": "--quick --runs 50 --temperature 1 --samples 2 --length 3 --states 2",
     "scaling": "--base 1,2,2 --batch 1,2 --length 2,4 --states 2,3 --operation log-z --quick "
     "--budget 0.02",
@@ -98,6 +99,51 @@ def test_samplers_times_all_who_offer_the_operation(results: dict[str, Path]) ->
     assert [row["contender"] for row in rows if row["operation"] == "floor"] == ["torch.mm"]
 
 
+def test_samplers_counts_launches(results: dict[str, Path]) -> None:
+    rows = json.loads(results["samplers"].with_suffix(".json").read_text())["rows"]
+    counted = {row["contender"]: row["launches"] for row in rows if row["operation"] == "log-z"}
+    for name in ("structdist", "reference", "torch-struct", "pytorch-crf"):
+        assert 0 < counted[name]["forward"]["count"] < counted[name]["forward_backward"]["count"]
+    assert all(row["launches"] is None for row in rows if row["contender"] == "jax")
+    assert all(row["estimate"] is None for row in rows)
+    page = results["samplers"].with_suffix(".md").read_text()
+    assert "| launches | f+b launches |\n" in page
+
+
+def test_samplers_estimates_beside_what_it_measures(tmp_path: Path) -> None:
+    outputs = tmp_path / "x.json", tmp_path / "x.md"
+    result = run_tiny(
+        "samplers", "--estimate", "h100", "--json", outputs[0], "--markdown", outputs[1]
+    )
+    assert result.exit_code == 0, result.output
+    content = json.loads(outputs[0].read_text())
+    assert content["settings"]["estimate"]["label"] == "estimate, not measured"
+    assert content["settings"]["estimate"]["bandwidth"] == 3.35e12
+    rows = {(row["operation"], row["contender"]): row for row in content["rows"]}
+    estimate = rows["log-z", "rescaled"]["estimate"]
+    assert (estimate["card"], estimate["label"]) == ("H100", "estimate, not measured")
+    assert 0 < estimate["forward"] < estimate["forward_backward"]
+    assert rows["log-z", "rescaled"]["forward"]["median"] > 0  # measured here, and kept apart
+    genbmm = rows["log-z", "torch-struct-genbmm"]
+    assert genbmm["status"] == "skipped"
+    assert genbmm["detail"].startswith("does not run on cpu here; no estimate: ")
+    assert "estimate, not measured: H100, ms" in outputs[1].read_text()
+
+
+def test_estimates_are_labelled_and_come_without_times(results: dict[str, Path]) -> None:
+    content = json.loads(results["estimates"].with_suffix(".json").read_text())
+    assert content["settings"]["card"]["name"] == "A100"
+    for row in content["rows"]:
+        assert not {"forward", "forward_backward"} & set(row)
+        assert row["status"] == "skipped" or row["estimate"]["label"] == "estimate, not measured"
+    assert {"rescaled", "torch-struct"} <= {
+        row["contender"] for row in content["rows"] if row["status"] == "ok"
+    }
+    page = results["estimates"].with_suffix(".md").read_text()
+    assert page.startswith("## Estimates for a GPU, not measurements")
+    assert "f+b estimate, not measured: A100, ms |" in page
+
+
 def test_scaling_fits_exponents(results: dict[str, Path]) -> None:
     content = json.loads(results["scaling"].with_suffix(".json").read_text())
     assert {line["axis"] for line in content["summary"]} == {"batch", "length", "states"}
@@ -176,6 +222,11 @@ def test_report_is_a_page_of_all_sections(results: dict[str, Path]) -> None:
         ("samplers --plot x.pdf", ".png"),
         ("samplers --compare /no/such/file.json", "cannot read"),
         ("samplers --no-such-option", "No such option"),
+        ("samplers --estimate B7", "'B7' is not one of T4, V100, A100"),
+        ("samplers --estimate bandwidth=1e12", "lacks launch, step"),
+        ("estimates --card step=1,step=2", "'step' is not one of bandwidth, launch, step, once"),
+        ("estimates --card bandwidth=fast,launch=1,step=1", "'fast' is not a number"),
+        ("estimates --card bandwidth=0,launch=1,step=1", "positive and finite"),
         ("gradients --temperature 0", "positive"),
         ("gradients --function magic", "not one of"),
         ("gradients --states 10 --length 10", "too many"),
@@ -201,6 +252,8 @@ def test_cuda_without_cuda_is_a_bad_argument(monkeypatch: pytest.MonkeyPatch) ->
     result = run("samplers", "--device", "cuda")
     assert result.exit_code == 2
     assert "no CUDA device" in result.output
+    assert "--estimate A100" in result.output
+    assert result.output.count("\n") == 1
 
 
 @pytest.mark.parametrize(
