@@ -5,7 +5,8 @@
 It is a model, not a measurement. A launch is what the host spends to issue one small operation of
 torch or one kernel of Triton; a step is one turn of a loop over time inside a kernel, where each
 needs the one before; bytes are all that kernels are given to read or write, as if nothing stayed in
-a cache. Arithmetic is left out: at the sizes of the benchmarks it hides behind the rest.
+a cache. Arithmetic is left out: at the sizes of the benchmarks it hides behind the rest. So is
+waiting: a look at a number counts as one launch.
 """
 
 from __future__ import annotations
