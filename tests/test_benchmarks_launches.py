@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -24,6 +26,7 @@ from structdist.ops import Chain, noise, registry
 from structdist.ops.native import library
 from tests.test_benchmarks_foreign import BOXED
 
+PAGE = Path(__file__).parent.parent / "docs" / "gpu.md"
 CPU, META = torch.device("cpu"), torch.device("meta")
 SIZE = Size(batch=3, length=6, states=4)
 LOG_Z, SAMPLE = OPERATIONS["log-z"], OPERATIONS["sample"]
@@ -271,6 +274,13 @@ def test_cards_are_found_by_name_or_described() -> None:
     assert CARDS["A100"].step == pytest.approx(0.8e-6)
     custom = find_card("launch=5e-6,bandwidth=1.5e12,step=0.8e-6")
     assert custom == Card("custom card", bandwidth=1.5e12, launch=5e-6, step=0.8e-6)
+
+
+def test_the_page_on_gpus_names_cards_that_are_known() -> None:
+    named = re.findall(r"--(?:card|estimate) (\S+)", PAGE.read_text())
+    assert len(named) >= 3
+    for text in named:
+        find_card(text)
 
 
 def test_figures_of_cards_are_in_bytes_and_seconds() -> None:
