@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 
 from models.idle_threads import CHOICES
+from structdist.ops import backends
 
 ROOT = Path(__file__).parent.parent
 
@@ -25,6 +26,7 @@ def describe(device: torch.device) -> dict[str, object]:
         "command": shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]),
         "revision": git_revision(),
         "device": device_name(device),
+        "backend": backend_in_use(device),
         "threads": torch.get_num_threads(),
         "idle_threads": idle_threads(),
         "os": f"{platform.system()} {platform.release()} {platform.machine()}",
@@ -45,6 +47,12 @@ def idle_threads() -> str:
 
 def device_name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_name()
+
+
+def backend_in_use(device: torch.device) -> str:
+    """By which backend structdist serves linear chains there, if they are not too large for it."""
+    statuses = [status for status in backends(device) if status.structure == "linear chain"]
+    return next(status.backend for status in statuses if status.in_use)
 
 
 def cpu_name() -> str:

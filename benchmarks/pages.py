@@ -31,9 +31,11 @@ def _environment(environment: Record) -> str:
     packages = ", ".join(
         f"{name} {version}" for name, version in environment["packages"].items() if version
     )
+    backend = environment.get("backend")  # which older results do not tell
+    served = f"structdist by its backend {backend}; " if backend else ""
     return (
         f"{environment['device']}, {environment['threads']} threads, {environment['os']}, "
-        f"Python {environment['python']}, torch {environment['torch']}, {packages}; "
+        f"Python {environment['python']}, torch {environment['torch']}, {packages}; {served}"
         f"revision {environment['revision']}, {environment['date']}."
     )
 

@@ -73,6 +73,7 @@ def test_json_says_where_and_how(results: dict[str, Path], command: str) -> None
         "threads",
         "idle_threads",
         "device",
+        "backend",
         "os",
         "python",
         "revision",

@@ -228,6 +228,7 @@ def pretended_cuda(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> Iterator[No
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
     monkeypatch.setattr("torch.cuda.get_device_name", lambda device: "No Card")
+    monkeypatch.setattr("benchmarks.environment.backend_in_use", lambda device: "rescaled")
     monkeypatch.setattr("torch.cuda.mem_get_info", lambda device: (10**12, 10**12))
     monkeypatch.setattr("torch.cuda.memory_allocated", lambda device: 0)
     monkeypatch.setattr("torch.cuda.max_memory_allocated", lambda device: 64)

@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,7 +21,10 @@ from benchmarks.estimates import LABEL, Estimate
 from benchmarks.launches import TRITON_BACKEND, Launches, count_launches
 from benchmarks.operations import OPERATIONS
 from benchmarks.problem import Size
+from benchmarks.results import Record, Results
 from benchmarks.rivals import torch_struct_bytes
+from benchmarks.samplers import Row
+from benchmarks.sections import sampler_tables
 from structdist.ops import Chain, noise, registry
 from structdist.ops.native import library
 from tests.test_benchmarks_foreign import BOXED
@@ -246,6 +249,35 @@ def test_who_cannot_be_counted_says_so() -> None:
         count(Contender("boxed", {"log-z": BOXED}), LOG_Z, SIZE, CPU)
     with pytest.raises(NotCountedError, match="on a GPU only"):
         count(BY_NAME["torch-struct-genbmm"], LOG_Z, SIZE, CPU)
+
+
+# Tables ---------------------------------------------------------------------------------------
+
+
+def sampler_row(**more: object) -> Record:
+    return asdict(Row("log-z", "someone", 1, 2, 3)) | more
+
+
+def test_columns_are_there_where_there_is_something_to_tell() -> None:
+    def columns(*rows: Record) -> list[str]:
+        [table] = sampler_tables(Results("samplers", {}, {}, list(rows)))
+        assert {len(line) for line in table.rows} == {len(table.columns)}
+        return table.columns
+
+    before = {key: x for key, x in sampler_row().items() if key not in ("launches", "estimate")}
+    plain = columns(before)  # of results that are older than launches
+    assert columns(sampler_row()) == plain
+    launches = {"how": "on cpu", "forward": {"count": 1234}, "forward_backward": None}
+    assert columns(sampler_row(launches=launches), sampler_row()) == [
+        *plain,
+        "launches",
+        "f+b launches",
+    ]
+    estimate = {"card": "A100", "forward": 0.0025, "forward_backward": None}
+    full = sampler_row(launches=launches, estimate=estimate)
+    assert columns(full)[-2:] == [f"{LABEL}: A100, ms", f"f+b {LABEL}: A100, ms"]
+    [table] = sampler_tables(Results("samplers", {}, {}, [full]))
+    assert table.rows[0][-4:] == ["1,234", "-", "2.50", "-"]
 
 
 # The model ------------------------------------------------------------------------------------
