@@ -37,6 +37,11 @@ struct Chain {
     const int64_t given = lengths[n];
     return given < 0 ? 0 : given > num_steps ? num_steps : given;
   }
+  // Steps whose outer products are made together: not more than 40, and all chunks alike.
+  int64_t chunk_of_edges() const {
+    const int64_t edges = num_steps > 1 ? num_steps - 1 : 1, chunks = (edges + 39) / 40;
+    return (edges + chunks - 1) / chunks;
+  }
   // Where [n, t] begins in a tensor [N, T, K].
   int64_t at(int64_t n, int64_t t) const { return (n * num_steps + t) * num_states; }
   // Where the edges from step t to t+1 begin, in a tensor of the transitions' form.
@@ -72,8 +77,8 @@ struct EdgeMarginals {
 struct Expectation {
   const double* node_values;  // [N, T, K], finite; none for the entropy
   const void* edge_values;    // form of the transitions, or none
-  double* mean;               // [N, T, Kp]: F
-  void* p_mean;               // [N, T, Kp]: see `weigh_means` in expect.cpp; but the last step
+  double* mean;               // [N, T, Kp]: F; see expect.cpp for where entropies have it
+  void* p_mean;               // [N, T, Kp]: see `weigh` in expect.cpp
   void* ratio;                // [N, T, Kp]: R less pivot and shift; but step 0
   double* value;              // [N]: the expectation
 
