@@ -8,7 +8,7 @@
 
 namespace structdist {
 
-constexpr int64_t kVersion = 5;
+constexpr int64_t kVersion = 6;
 
 // N chains. Entry [i, j] of a transition matrix scores moving from i to j; the strides are 0 where
 // all chains, or all steps, share one matrix.
@@ -77,9 +77,9 @@ struct EdgeMarginals {
 struct Expectation {
   const double* node_values;  // [N, T, K], finite; none for the entropy
   const void* edge_values;    // form of the transitions, or none
-  double* mean;               // [N, T, Kp]: F; see expect.cpp for where entropies have it
   void* p_mean;               // [N, T, Kp]: see `weigh` in expect.cpp
   void* ratio;                // [N, T, Kp]: R less pivot and shift; but step 0
+  double* mean;               // [N, T, Kp]: F, of chains in log space; none if there is no such
   double* value;              // [N]: the expectation
 
   bool is_entropy() const { return !node_values; }

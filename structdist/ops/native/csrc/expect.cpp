@@ -5,18 +5,20 @@
 // with w_ij = P_i E_ij / q_j as in filter.cpp. Means are kept in double. Products see them relative
 // to that of the most likely state (`pivot`), and edge values relative to that of the best edge
 // into j (`value_shift`), so that they stay small however long the chain and large the scores:
-//     q_j (R_j - pivot - value_shift_j) = sum_i P_i (F_t(i) - pivot) E_ij + sum_i P_i (E V)_ij,
-// two matrix products that end up in one sum.
+//     r_j = R_j - pivot - value_shift_j
+//         = (sum_i P_i (F_t(i) - pivot) E_ij + sum_i P_i (EV)_ij) / q_j.
 //
 // The entropy is the same with V_ij = -log w_ij and no values on nodes: then F_t(j) is the entropy
 // of the path up to step t, given j there (Algorithm 3 of Fu et al.). Since
 //     -log w_ij = log q_j - log P_i - log E_ij,
-// products see F_t(i) - log P_i in the place of F_t(i), and E_ij (-log E_ij), all bounded. With r_j
-// what they give, divided by q_j,
-//     F_{t+1}(j) - log P_{t+1}(j) = pivot + r_j - log (P_{t+1}(j) / q_j):
-// one logarithm a state, and the mean itself, pivot + r_j + log q_j, only where it is asked for: at
-// the last step, and in log space. Scores enter through w alone: none is so large that anything
-// overflows or cancels.
+// products see F_t(i) - log P_i in the place of F_t(i), and E_ij (-log E_ij), all bounded; then
+//     F_{t+1}(j) - log P_{t+1}(j) = pivot + r_j - log (P_{t+1}(j) / q_j).
+// The entropy of all paths is the average of F - log P over the last weights, plus the log of their
+// sum. Scores enter through w alone: none is so large that anything overflows or cancels.
+//
+// Both products of a step add up in the same registers. Beside them what else is done for a state
+// counts: for the entropy one logarithm and one reciprocal, and only the pivot is in double. F
+// itself, pivot + r_j + log q_j, is made for chains in log space alone.
 #include "expectation.h"
 
 namespace structdist {
@@ -32,6 +34,7 @@ template <class T> class Expect {
         k_(c.num_states),
         kp_(padded<T>(k_)),
         sums_(c.rows() * kp_, T(0)),
+        means_(c.rows() * kp_, 0.0),
         pivot_(c.rows()),
         w_(k_) {}
 
@@ -47,7 +50,6 @@ template <class T> class Expect {
       times<T>(c_.rows(), means, carries ? &values : nullptr, sums_.data(), k_, kp_);
       block.each(t, [&](int64_t n, int64_t row) { arrive(edges, n, t, row); });
     }
-    block.each(0, [&](int64_t n, int64_t) { v_.value[n] = overall(n); });
   }
 
  private:
@@ -64,7 +66,10 @@ template <class T> class Expect {
   }
   T* p_mean(int64_t n, int64_t t) const { return static_cast<T*>(v_.p_mean) + c_.row<T>(n, t); }
   T* ratio(int64_t n, int64_t t) const { return static_cast<T*>(v_.ratio) + c_.row<T>(n, t); }
-  double* mean(int64_t n, int64_t t) const { return v_.mean + c_.row<T>(n, t); }
+  // Means of all steps are kept where log space may ask for them again, else those of one step.
+  double* mean(int64_t n, int64_t t) {
+    return v_.mean ? v_.mean + c_.row<T>(n, t) : &means_[n % c_.rows() * kp_];
+  }
 
   void begin_with(int64_t n, int64_t row) {
     pivot_[row] = 0;
@@ -80,7 +85,7 @@ template <class T> class Expect {
   void arrive(const Edges<T>& edges, int64_t n, int64_t t, int64_t row) {
     if (v_.is_entropy()) {
       add_surprisals(n, t, row);
-      if (f_.in_log_space[n] || t == c_.length(n) - 1) find_entropies(edges, n, t, row);
+      if (f_.in_log_space[n]) find_entropies(edges, n, t, row);
     } else {
       add_values(edges, n, t, row);
     }
@@ -100,7 +105,7 @@ template <class T> class Expect {
     }
   }
 
-  // F itself, and all of that in log space where it is asked for.
+  // F itself, and all of that in log space where sums underflowed.
   void find_entropies(const Edges<T>& edges, int64_t n, int64_t t, int64_t row) {
     const T *q = incoming(n, t), *p = weights(n, t), *r = ratio(n, t);
     double* entropy = mean(n, t);
@@ -109,7 +114,6 @@ template <class T> class Expect {
       const double found = pivot_[row] + (double(r[j]) + double(log_q));
       entropy[j] = found < 0 ? 0 : found;
     }
-    if (!f_.in_log_space[n]) return;
     const double* log_p = f_.log_alpha + c_.at(n, t);
     for (int64_t j = 0; j < k_; ++j)
       if (!(q[j] >= trust<T>())) {
@@ -131,21 +135,38 @@ template <class T> class Expect {
       if (!(q[j] >= trust<T>())) means[j] = arrive_in_log_space(edges, n, t, j) + node_value[j];
   }
 
-  // P times means (for the entropy: F - log P) relative to that of the likeliest state, the pivot.
+  // P times means (for the entropy: F - log P) relative to a pivot: that of the likeliest state,
+  // and at the last step their average, the expectation itself.
   void weigh(int64_t n, int64_t t, int64_t row) {
     const T* p = weights(n, t);
     T* weighed = p_mean(n, t);
-    const int64_t likeliest = place_of_max(p, kp_);
+    const bool last = t == c_.length(n) - 1;
     if (v_.is_entropy()) {
-      const T centre = weighed[likeliest];
-      pivot_[row] += double(centre);
+      const double centre = last ? average_of(weighed, p) : double(weighed[place_of_max(p, kp_)]);
+      pivot_[row] += centre;
 #pragma GCC ivdep
-      for (int64_t i = 0; i < kp_; ++i) weighed[i] = p[i] * (weighed[i] - centre);
+      for (int64_t i = 0; i < kp_; ++i) weighed[i] = p[i] * (weighed[i] - T(centre));
     } else {
       const double* means = mean(n, t);
-      const double pivot = pivot_[row] = means[likeliest];
+      const double pivot = pivot_[row] = last ? average_of(means, p) : means[place_of_max(p, kp_)];
       for (int64_t i = 0; i < kp_; ++i) weighed[i] = p[i] * narrowed<T>(means[i] - pivot);
     }
+    if (last) v_.value[n] = v_.is_entropy() ? overall_entropy(p, pivot_[row]) : pivot_[row];
+  }
+
+  // The average of numbers [K] under weights; 0 where all of those are 0.
+  template <class X> double average_of(const X* x, const T* p) const {
+    const double total = sum_of(p, kp_);
+    double sum = 0;
+    for (int64_t j = 0; j < k_; ++j)
+      if (p[j] != 0) sum += p[j] / total * x[j];
+    return sum;
+  }
+
+  // From the average of F - log P: the weights add up to more than 1.
+  double overall_entropy(const T* p, double average) const {
+    const double total = sum_of(p, kp_), entropy = average + std::log(total);
+    return total == 0 || entropy < 0 ? 0 : entropy;
   }
 
   double arrive_in_log_space(const Edges<T>& edges, int64_t n, int64_t t, int64_t j) {
@@ -160,24 +181,13 @@ template <class T> class Expect {
     return sum;
   }
 
-  double overall(int64_t n) const {
-    const int64_t last = c_.length(n) - 1;
-    const T* p = weights(n, last);
-    const double* means = mean(n, last);
-    const double total = sum_of(p, kp_);
-    double sum = 0;
-    for (int64_t j = 0; j < k_; ++j)
-      if (p[j] != 0) sum += p[j] / total * (means[j] + surprisal_at_end(v_, p[j] / total));
-    return sum;
-  }
-
   const Chain& c_;
   const Filtered& f_;
   const Expectation& v_;
   EdgeCache<T> edges_;
   int64_t k_, kp_;
   std::vector<T> sums_;
-  std::vector<double> pivot_, w_;
+  std::vector<double> means_, pivot_, w_;
 };
 
 }  // namespace

@@ -3,9 +3,15 @@
 // It carries M, the gradient of F (the marginals), and G, that of log_alpha:
 //     M_t(i) = sum_j w_ij M_{t+1}(j)
 //     G_t(i) = sum_j w_ij (G_{t+1}(j) + M_{t+1}(j) (F_t(i) + V_ij - R_j)).
-// With m = M / q and u = (G - M R) / q of the step after, R relative to pivot and shift as values
-// are, these are matrix products:
-//     M_t = P (m E'),   G_t = P (u E' + m (E V)') + p_mean (m E').
+// With m = M / q and u = (G - M r) / q of the step after, and p_mean = P (F - pivot), these are
+// matrix products:
+//     M_t = P (m E'),   G_t = P (u E' + m (EV)') + p_mean (m E').
+// At the last step, where the pivot is the expectation itself, M and G are P and p_mean, divided by
+// the sum of P.
+//
+// What shared transitions get are sums of outer products over steps, made for a chunk of steps at a
+// time so that sums stay in registers meanwhile; u and m wait for them. Steps are read backwards
+// from four tensors, so each step asks memory for the one that comes next.
 #include "expectation.h"
 
 namespace structdist {
@@ -67,9 +73,7 @@ template <class T> class ExpectAdjoint {
 
  private:
   // Rows of step t, which wait there for their outer products.
-  T* u(int64_t row, int64_t t) {
-    return &um_[(t - 1) % chunk_ * slot_ + row * kp_];
-  }
+  T* u(int64_t row, int64_t t) { return &um_[(t - 1) % chunk_ * slot_ + row * kp_]; }
   T* m(int64_t row, int64_t t) { return u(row, t) + c_.rows() * kp_; }
   Rows<T> rows_of(const T* first) const { return Rows<T>(first, c_.rows(), kp_, c_.rows()); }
 
@@ -82,7 +86,6 @@ template <class T> class ExpectAdjoint {
   const T* incoming(int64_t n, int64_t t) const {
     return static_cast<const T*>(f_.incoming) + c_.row<T>(n, t);
   }
-
   const T* ratio(int64_t n, int64_t t) const {
     return static_cast<const T*>(v_.ratio) + c_.row<T>(n, t);
   }
@@ -96,21 +99,17 @@ template <class T> class ExpectAdjoint {
   void take_in(int64_t n, int64_t t, int64_t row) {
     T *g = &grad_[row * kp_], *mass = &mass_[row * kp_];
     if (t == c_.length(n) - 1) {
-      const int64_t at = c_.row<T>(n, t);
-      const T* p = static_cast<const T*>(f_.weights) + at;
+      const T *p = weights(n, t), *relative = p_mean(n, t);
       const double total = sum_of(p, kp_);  // 0 where no path is allowed
       const T scale = total > 0 ? T(static_cast<const T*>(a_.grad_value)[n] / total) : T(0);
-      for (int64_t j = 0; j < k_; ++j) mass[j] = p[j] * scale;
-      for (int64_t j = 0; j < k_; ++j) {
-        const double end = p[j] > 0 ? surprisal_at_end(v_, p[j] / total) : 0;
-        g[j] = p[j] > 0 ? mass[j] * narrowed<T>(v_.mean[at + j] + end - v_.value[n]) : T(0);
-      }
+      for (int64_t j = 0; j < kp_; ++j) mass[j] = p[j] * scale;
+      for (int64_t j = 0; j < kp_; ++j) g[j] = relative[j] * scale;
     }
     std::copy_n(g, k_, static_cast<T*>(a_.grad_emissions) + c_.at(n, t));
     if (a_.grad_nodes) std::copy_n(mass, k_, static_cast<T*>(a_.grad_nodes) + c_.at(n, t));
   }
 
-  // u = (G - M R) / q and m = M / q, where q is trusted. R without the shift, as the values are.
+  // u = (G - M r) / q and m = M / q, where q is trusted.
   void scale(int64_t n, int64_t t, int64_t row) {
     const T *mass = &mass_[row * kp_], *grad = &grad_[row * kp_], *q = incoming(n, t);
     const T* r = ratio(n, t);

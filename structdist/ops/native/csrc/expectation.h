@@ -17,9 +17,4 @@ double value_of_edge(const Edges<T>& edges, const Expectation& v, double w, int6
   return edges.values ? double(edges.values[i * edges.k + j]) : 0;
 }
 
-// What a last state of probability p > 0 adds: nothing, or its surprisal.
-inline double surprisal_at_end(const Expectation& v, double p) {
-  return v.is_entropy() ? -fast_log<double>(p) : 0;
-}
-
 }  // namespace structdist
