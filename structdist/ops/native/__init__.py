@@ -224,28 +224,35 @@ def _with_values(
 def _expect(
     chain: Chain, filtered: Filtered, nodes: Tensor | None, edges: Tensor | None
 ) -> Expected:
-    given = torch.empty(_shape_of_means(chain.emissions), dtype=torch.uint8, device=CPU)
+    shape = _shape_of_means(chain.emissions, filtered.log_alpha is not None)
+    given = torch.empty(shape, dtype=torch.uint8, device=CPU)
     value = torch.empty(len(chain.emissions), dtype=torch.float64, device=CPU)
     expected = Expected(value, given)
-    call("expect", chain, _state(chain, filtered), _expectation(chain, nodes, edges, expected))
+    values = _expectation(chain, filtered, nodes, edges, expected)
+    call("expect", chain, _state(chain, filtered), values)
     return expected
 
 
-def _shape_of_means(emissions: Tensor) -> tuple[int, int, int]:
-    """Bytes for a row of doubles and two rows of numbers, for each step of each chain."""
+def _shape_of_means(emissions: Tensor, in_log_space: bool) -> tuple[int, int, int]:
+    """Bytes for two rows of numbers for each step of each chain; in log space also of doubles."""
     num_chains, num_steps, _ = emissions.shape
     row = _bytes_of_row(emissions)
-    return num_chains, num_steps, row * 8 // emissions.element_size() + 2 * row
+    doubles = row * 8 // emissions.element_size() if in_log_space else 0
+    return num_chains, num_steps, 2 * row + doubles
 
 
 def _expectation(
-    chain: Chain, nodes: Tensor | None, edges: Tensor | None, expected: Expected
+    chain: Chain,
+    filtered: Filtered,
+    nodes: Tensor | None,
+    edges: Tensor | None,
+    expected: Expected,
 ) -> library.ctypes.Structure:
-    """Values, and what is given with the expectation: means, weighed means and ratios."""
-    mean, rows = expected.given.data_ptr(), _bytes_of_rows(chain.emissions)
-    p_mean = mean + rows * 8 // chain.emissions.element_size()
+    """Values, and what is given with the expectation: weighed means, ratios and means."""
+    p_mean, rows = expected.given.data_ptr(), _bytes_of_rows(chain.emissions)
+    mean = None if filtered.log_alpha is None else p_mean + 2 * rows
     return library.ExpectationArguments(
-        *pointers(nodes, edges), mean, p_mean, p_mean + rows, expected.value.data_ptr()
+        *pointers(nodes, edges), p_mean, p_mean + rows, mean, expected.value.data_ptr()
     )
 
 
@@ -265,7 +272,7 @@ def _expect_adjoint(
     grad_nodes = torch.empty_like(emissions) if needs[2] else None
     grad_edges, grad_values = _room_for_edges(chain, with_edges), _room_for_edges(chain, needs[3])
     made = pointers(grad, grad_emissions, grad_nodes, grad_edges, grad_values)
-    values = _expectation(chain, nodes, edges, expected)
+    values = _expectation(chain, filtered, nodes, edges, expected)
     arguments = library.ExpectGradArguments(*made)
     call("expect_adjoint", chain, _state(chain, filtered), values, arguments)
     return grad_emissions, grad_edges if needs[1] else None, grad_nodes, grad_values

@@ -19,7 +19,7 @@ from torch import Tensor
 from structdist.ops.chain import Chain
 from structdist.ops.edges import edge_strides
 
-VERSION = 5  # of the interface, as kVersion in csrc/arguments.h
+VERSION = 6  # of the interface, as kVersion in csrc/arguments.h
 REBUILD = "build it again with `pip install --editable .` (or `pip install .`)"
 
 
@@ -62,9 +62,9 @@ ExpectationArguments = _struct(
     "ExpectationArguments",
     node_values=POINTER,
     edge_values=POINTER,
-    mean=POINTER,
     p_mean=POINTER,
     ratio=POINTER,
+    mean=POINTER,
     value=POINTER,
 )
 ExpectGradArguments = _struct(

@@ -183,9 +183,10 @@ def _empty_expected(
     chain: Chain, state: Tensors, others: Tensors, needs: Needs
 ) -> Sequence[Tensor]:
     emissions = chain.emissions
+    shape = native._shape_of_means(emissions, in_log_space=True)  # see `_run_filter`
     return [
         emissions.new_empty((emissions.shape[0],), dtype=torch.float64),
-        emissions.new_empty(native._shape_of_means(emissions), dtype=torch.uint8),
+        emissions.new_empty(shape, dtype=torch.uint8),
     ]
 
 

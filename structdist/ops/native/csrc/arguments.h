@@ -8,7 +8,7 @@
 
 namespace structdist {
 
-constexpr int64_t kVersion = 5;
+constexpr int64_t kVersion = 6;
 
 // N chains. Entry [i, j] of a transition matrix scores moving from i to j; the strides are 0 where
 // all chains, or all steps, share one matrix.
@@ -36,6 +36,11 @@ struct Chain {
   int64_t length(int64_t n) const {
     const int64_t given = lengths[n];
     return given < 0 ? 0 : given > num_steps ? num_steps : given;
+  }
+  // Steps whose outer products are made together: not more than 40, and all chunks alike.
+  int64_t chunk_of_edges() const {
+    const int64_t edges = num_steps > 1 ? num_steps - 1 : 1, chunks = (edges + 39) / 40;
+    return (edges + chunks - 1) / chunks;
   }
   // Where [n, t] begins in a tensor [N, T, K].
   int64_t at(int64_t n, int64_t t) const { return (n * num_steps + t) * num_states; }
@@ -72,9 +77,9 @@ struct EdgeMarginals {
 struct Expectation {
   const double* node_values;  // [N, T, K], finite; none for the entropy
   const void* edge_values;    // form of the transitions, or none
-  double* mean;               // [N, T, Kp]: F
-  void* p_mean;               // [N, T, Kp]: see `weigh_means` in expect.cpp; but the last step
+  void* p_mean;               // [N, T, Kp]: see `weigh` in expect.cpp
   void* ratio;                // [N, T, Kp]: R less pivot and shift; but step 0
+  double* mean;               // [N, T, Kp]: F, of chains in log space; none if there is no such
   double* value;              // [N]: the expectation
 
   bool is_entropy() const { return !node_values; }

@@ -1,63 +1,28 @@
-// Conditional expectations of an additive function of the path, entropies, and their adjoint.
+// Conditional expectations of an additive function of the path, and entropies.
 //
 // F_t(j) is the mean of all values up to step t, given that the path is in j at step t:
 //     F_{t+1}(j) = R_j + value_{t+1}(j),   R_j = sum_i w_ij (F_t(i) + V_ij),
 // with w_ij = P_i E_ij / q_j as in filter.cpp. Means are kept in double. Products see them relative
 // to that of the most likely state (`pivot`), and edge values relative to that of the best edge
-// into j (`value_shift`), so that they stay small however long the chain and large the scores.
-//
-// The adjoint carries M, the gradient of F (the marginals), and G, that of log_alpha:
-//     M_t(i) = sum_j w_ij M_{t+1}(j)
-//     G_t(i) = sum_j w_ij (G_{t+1}(j) + M_{t+1}(j) (F_t(i) + V_ij - R_j)).
+// into j (`value_shift`), so that they stay small however long the chain and large the scores:
+//     r_j = R_j - pivot - value_shift_j
+//         = (sum_i P_i (F_t(i) - pivot) E_ij + sum_i P_i (EV)_ij) / q_j.
 //
 // The entropy is the same with V_ij = -log w_ij and no values on nodes: then F_t(j) is the entropy
 // of the path up to step t, given j there (Algorithm 3 of Fu et al.). Since
 //     -log w_ij = log q_j - log P_i - log E_ij,
-// products see P_i (F_t(i) - log P_i) and E_ij (-log E_ij), all bounded, and log q_j is added in
-// the end. Scores enter through w alone: none is so large that anything overflows or cancels.
-#include "chain.h"
+// products see F_t(i) - log P_i in the place of F_t(i), and E_ij (-log E_ij), all bounded; then
+//     F_{t+1}(j) - log P_{t+1}(j) = pivot + r_j - log (P_{t+1}(j) / q_j).
+// The entropy of all paths is the average of F - log P over the last weights, plus the log of their
+// sum. Scores enter through w alone: none is so large that anything overflows or cancels.
+//
+// Both products of a step add up in the same registers. Beside them what else is done for a state
+// counts: for the entropy one logarithm and one reciprocal, and only the pivot is in double. F
+// itself, pivot + r_j + log q_j, is made for chains in log space alone.
+#include "expectation.h"
 
 namespace structdist {
 namespace {
-
-constexpr int64_t kChunk = 32;  // steps whose outer products are made together
-
-Carried carried_by(const Expectation& v) {
-  if (v.is_entropy()) return Carried::surprisal;
-  return v.edge_values ? Carried::values : Carried::nothing;
-}
-
-// P (F - pivot) of the step at a row, [Kp], for the entropy P (F - log P - pivot). Returns the
-// pivot, the mean of the likeliest state.
-template <class T>
-double weigh_means(const Filtered& f, const Expectation& v, int64_t at, int64_t kp) {
-  const T* p = static_cast<const T*>(f.weights) + at;
-  T* p_mean = static_cast<T*>(v.p_mean) + at;
-  const double* mean = v.mean + at;
-  const T largest = max_of(p, kp);
-  int64_t likeliest = 0;
-  while (likeliest + 1 < kp && !(p[likeliest] >= largest)) ++likeliest;
-  const double pivot = mean[likeliest];
-  if (v.is_entropy()) {
-    for (int64_t i = 0; i < kp; ++i)
-      p_mean[i] = p[i] * (T(mean[i] - pivot) - fast_log<T>(p[i] > least<T>() ? p[i] : T(1)));
-  } else {
-    for (int64_t i = 0; i < kp; ++i) p_mean[i] = p[i] * narrowed<T>(mean[i] - pivot);
-  }
-  return pivot;
-}
-
-// What an edge of conditional probability w adds: its value, or its surprisal.
-template <class T>
-double value_of_edge(const Edges<T>& edges, const Expectation& v, double w, int64_t i, int64_t j) {
-  if (v.is_entropy()) return -std::log(w);
-  return edges.values ? double(edges.values[i * edges.k + j]) : 0;
-}
-
-// What a last state of probability p adds: nothing, or its surprisal.
-inline double surprisal_at_end(const Expectation& v, double p) {
-  return v.is_entropy() ? -std::log(p) : 0;
-}
 
 template <class T> class Expect {
  public:
@@ -68,32 +33,23 @@ template <class T> class Expect {
         edges_(std::move(edges)),
         k_(c.num_states),
         kp_(padded<T>(k_)),
-        from_means_(c.rows() * kp_, T(0)),
-        from_values_(from_means_),
-        log_q_(kp_),
+        sums_(c.rows() * kp_, T(0)),
+        means_(c.rows() * kp_, 0.0),
         pivot_(c.rows()),
         w_(k_) {}
 
   void run(int64_t index) {
     const Block block(c_, index);
     for (int64_t n = block.first; n < block.end; ++n) v_.value[n] = 0;
-    block.each(0, [&](int64_t n, int64_t) {
-      double* mean = v_.mean + c_.row<T>(n, 0);
-      std::fill_n(mean, kp_, 0.0);
-      for (int64_t j = 0; j < k_; ++j) mean[j] = v_.node_value(c_.at(n, 0) + j);
-    });
+    block.each(0, [&](int64_t n, int64_t row) { begin_with(n, row); });
     for (int64_t t = 1; t < block.longest; ++t) {
       const Edges<T>& edges = edges_.at(block.first, t - 1);
-      block.each(t, [&](int64_t n, int64_t row) {
-        pivot_[row] = weigh_means<T>(f_, v_, c_.row<T>(n, t - 1), kp_);
-      });
-      times(c_.rows(), rows_of(v_.p_mean, block, t - 1), edges.weight, from_means_.data(), k_, kp_);
-      if (edges.carried != Carried::nothing)
-        times(c_.rows(), rows_of(f_.weights, block, t - 1), edges.weighted_value,
-              from_values_.data(), k_, kp_);
+      const Factors<T> means{rows_of(v_.p_mean, block, t - 1), edges.weight.data()};
+      const Factors<T> values{rows_of(f_.weights, block, t - 1), edges.weighted_value.data()};
+      const bool carries = edges.carried != Carried::nothing;
+      times<T>(c_.rows(), means, carries ? &values : nullptr, sums_.data(), k_, kp_);
       block.each(t, [&](int64_t n, int64_t row) { arrive(edges, n, t, row); });
     }
-    block.each(0, [&](int64_t n, int64_t) { v_.value[n] = overall(n); });
   }
 
  private:
@@ -102,247 +58,136 @@ template <class T> class Expect {
     const T* first = static_cast<const T*>(tensor) + c_.row<T>(block.first, t);
     return Rows<T>(first, c_.rows(), c_.num_steps * kp_, block.end - block.first);
   }
-
-  void arrive(const Edges<T>& edges, int64_t n, int64_t t, int64_t row) {
-    const T* q = static_cast<const T*>(f_.incoming) + c_.row<T>(n, t);
-    const T *a = &from_means_[row * kp_], *b = &from_values_[row * kp_];
-    double* mean = v_.mean + c_.row<T>(n, t);
-    const double pivot = pivot_[row];
-    T* ratio = static_cast<T*>(v_.ratio) + c_.row<T>(n, t);
-    for (int64_t j = 0; j < kp_; ++j) ratio[j] = (a[j] + b[j]) / (q[j] >= trust<T>() ? q[j] : T(1));
-    for (int64_t j = 0; j < kp_; ++j) mean[j] = double(ratio[j]) + pivot;
-    if (v_.is_entropy()) {
-      for (int64_t j = 0; j < kp_; ++j) log_q_[j] = fast_log<T>(q[j] >= trust<T>() ? q[j] : T(1));
-      for (int64_t j = 0; j < kp_; ++j) {
-        const double entropy = mean[j] + double(log_q_[j]);
-        mean[j] = entropy < 0 ? 0 : entropy;
-      }
-    } else {
-      const double* node_value = v_.node_values + c_.at(n, t);
-      for (int64_t j = 0; j < k_; ++j) mean[j] += edges.value_shift[j] + node_value[j];
-    }
-    if (!any_underflow(q, kp_)) return;
-    for (int64_t j = 0; j < k_; ++j)
-      if (!(q[j] >= trust<T>()))
-        mean[j] = arrive_in_log_space(edges, n, t, j) + v_.node_value(c_.at(n, t) + j);
-  }
-
-  double arrive_in_log_space(const Edges<T>& edges, int64_t n, int64_t t, int64_t j) {
-    if (!f_.in_log_space[n] || f_.log_alpha[c_.at(n, t) + j] == kMinusInf) return 0;
-    const double *before = f_.log_alpha + c_.at(n, t - 1), *mean = v_.mean + c_.row<T>(n, t - 1);
-    double sum = 0;
-    edges.given_after(before, j, w_.data());
-    for (int64_t i = 0; i < k_; ++i) {
-      if (w_[i] == 0) continue;
-      sum += w_[i] * (mean[i] + value_of_edge(edges, v_, w_[i], i, j));
-    }
-    return sum;
-  }
-
-  double overall(int64_t n) const {
-    const int64_t at = c_.row<T>(n, c_.length(n) - 1);
-    const T* p = static_cast<const T*>(f_.weights) + at;
-    const double total = sum_of(p, kp_);
-    double sum = 0;
-    for (int64_t j = 0; j < k_; ++j)
-      if (p[j] != 0) sum += p[j] / total * (v_.mean[at + j] + surprisal_at_end(v_, p[j] / total));
-    return sum;
-  }
-
-  const Chain& c_;
-  const Filtered& f_;
-  const Expectation& v_;
-  EdgeCache<T> edges_;
-  int64_t k_, kp_;
-  std::vector<T> from_means_, from_values_, log_q_;
-  std::vector<double> pivot_, w_;
-};
-
-// What shared transitions get, summed up by one group: products of rows p, p_mean and u, m, and the
-// rest from columns that underflowed. With V the shifted edge values,
-//     grad transitions = E * (p'u + p_mean'm + V * p'm) + rest,   grad edge values = E * p'm +
-//     rest.
-template <class T> struct EdgeSums {
-  T *pulls, *masses, *rest, *rest_of_values;  // [K, Kp] each, or none
-};
-
-template <class T> class ExpectAdjoint {
- public:
-  ExpectAdjoint(const Chain& c, const Filtered& f, const Expectation& v, const ExpectGrad& a,
-                EdgeCache<T> edges, EdgeSums<T> sums)
-      : c_(c),
-        f_(f),
-        v_(v),
-        a_(a),
-        edges_(std::move(edges)),
-        sums_(sums),
-        k_(c.num_states),
-        kp_(padded<T>(k_)),
-        slot_(2 * c.rows() * kp_ + lanes<T>()),
-        grad_(c.rows() * kp_, T(0)),
-        mass_(grad_),
-        um_(slot_ * (sums.pulls ? kChunk : 1), T(0)),
-        eu_(grad_),
-        em_(grad_),
-        evm_(grad_),
-        w_(k_),
-        grad_after_(k_),
-        mass_after_(k_) {}
-
-  void run(int64_t index) {
-    const Block block(c_, index);
-    for (int64_t n = block.first; n < block.end; ++n) {
-      zero_padding<T>(c_, n, a_.grad_emissions);
-      if (a_.grad_nodes) zero_padding<T>(c_, n, a_.grad_nodes);
-    }
-    for (int64_t t = block.longest - 1; t >= 0; --t) {
-      block.each(t, [&](int64_t n, int64_t row) { take_in(n, t, row); });
-      if (t == 0) break;
-      const Edges<T>& edges = edges_.at(block.first, t - 1);
-      block.each(t, [&](int64_t n, int64_t row) { scale(n, t, row); });
-      times(c_.rows(), u(0, t), edges.weight_t, eu_.data(), k_, kp_);
-      times(c_.rows(), m(0, t), edges.weight_t, em_.data(), k_, kp_);
-      if (edges.carried != Carried::nothing)
-        times(c_.rows(), m(0, t), edges.weighted_value_t, evm_.data(), k_, kp_);
-      block.each(t, [&](int64_t n, int64_t row) { step_back(edges, n, t, row); });
-      if (sums_.pulls && (t - 1) % kChunk == 0)
-        block.each(t, [&](int64_t n, int64_t row) { add_products(n, t - 1, row); });
-    }
-  }
-
- private:
-  // Rows of step t, which wait there for their outer products.
-  T* u(int64_t row, int64_t t) {
-    const int64_t slot = sums_.pulls ? (t - 1) % kChunk : 0;
-    return &um_[slot * slot_ + row * kp_];
-  }
-  T* m(int64_t row, int64_t t) { return u(row, t) + c_.rows() * kp_; }
-
   const T* weights(int64_t n, int64_t t) const {
     return static_cast<const T*>(f_.weights) + c_.row<T>(n, t);
-  }
-  const T* p_mean(int64_t n, int64_t t) const {
-    return static_cast<const T*>(v_.p_mean) + c_.row<T>(n, t);
   }
   const T* incoming(int64_t n, int64_t t) const {
     return static_cast<const T*>(f_.incoming) + c_.row<T>(n, t);
   }
-
-  // The mean before step t, R_j (for the entropy: as it was after step t).
-  double mean_into(int64_t n, int64_t t, int64_t j) const {
-    return v_.mean[c_.row<T>(n, t) + j] - v_.node_value(c_.at(n, t) + j);
+  T* p_mean(int64_t n, int64_t t) const { return static_cast<T*>(v_.p_mean) + c_.row<T>(n, t); }
+  T* ratio(int64_t n, int64_t t) const { return static_cast<T*>(v_.ratio) + c_.row<T>(n, t); }
+  // Means of all steps are kept where log space may ask for them again, else those of one step.
+  double* mean(int64_t n, int64_t t) {
+    return v_.mean ? v_.mean + c_.row<T>(n, t) : &means_[n % c_.rows() * kp_];
   }
 
-  // At the last step the gradients begin; at each, they are those of emissions and node values.
-  void take_in(int64_t n, int64_t t, int64_t row) {
-    T *g = &grad_[row * kp_], *mass = &mass_[row * kp_];
-    if (t == c_.length(n) - 1) {
-      const int64_t at = c_.row<T>(n, t);
-      const T* p = static_cast<const T*>(f_.weights) + at;
-      const double total = sum_of(p, kp_);  // 0 where no path is allowed
-      const T scale = total > 0 ? T(static_cast<const T*>(a_.grad_value)[n] / total) : T(0);
-      for (int64_t j = 0; j < k_; ++j) mass[j] = p[j] * scale;
-      for (int64_t j = 0; j < k_; ++j) {
-        const double end = p[j] > 0 ? surprisal_at_end(v_, p[j] / total) : 0;
-        g[j] = p[j] > 0 ? mass[j] * narrowed<T>(v_.mean[at + j] + end - v_.value[n]) : T(0);
-      }
+  void begin_with(int64_t n, int64_t row) {
+    pivot_[row] = 0;
+    std::fill_n(mean(n, 0), kp_, 0.0);
+    for (int64_t j = 0; j < k_; ++j) mean(n, 0)[j] = v_.node_value(c_.at(n, 0) + j);
+    const T* p = weights(n, 0);
+    T* centred = p_mean(n, 0);
+    if (v_.is_entropy())
+      for (int64_t j = 0; j < kp_; ++j) centred[j] = -fast_log<T>(p[j] > least<T>() ? p[j] : T(1));
+    weigh(n, 0, row);
+  }
+
+  void arrive(const Edges<T>& edges, int64_t n, int64_t t, int64_t row) {
+    if (v_.is_entropy()) {
+      add_surprisals(n, t, row);
+      if (f_.in_log_space[n]) find_entropies(edges, n, t, row);
+    } else {
+      add_values(edges, n, t, row);
     }
-    std::copy_n(g, k_, static_cast<T*>(a_.grad_emissions) + c_.at(n, t));
-    if (a_.grad_nodes) std::copy_n(mass, k_, static_cast<T*>(a_.grad_nodes) + c_.at(n, t));
+    weigh(n, t, row);
   }
 
-  // u = (G - M R) / q and m = M / q, where q is trusted. R without the shift, as the values are.
-  void scale(int64_t n, int64_t t, int64_t row) {
-    const T *mass = &mass_[row * kp_], *grad = &grad_[row * kp_], *q = incoming(n, t);
-    const T* ratio = static_cast<const T*>(v_.ratio) + c_.row<T>(n, t);
-    T *u_row = u(row, t), *m_row = m(row, t);
+  // Where p_mean will be: F - log P, less the pivot of the step before.
+  void add_surprisals(int64_t n, int64_t t, int64_t row) {
+    const T *sum = &sums_[row * kp_], *q = incoming(n, t), *p = weights(n, t);
+    T *r = ratio(n, t), *centred = p_mean(n, t);
+#pragma GCC ivdep
     for (int64_t j = 0; j < kp_; ++j) {
       const T inverse = q[j] >= trust<T>() ? T(1) / q[j] : T(0);
-      m_row[j] = mass[j] * inverse;
-      u_row[j] = q[j] >= trust<T>() ? (grad[j] - mass[j] * ratio[j]) * inverse : T(0);
+      const T boost = p[j] * inverse;
+      r[j] = sum[j] * inverse;
+      centred[j] = sum[j] * inverse - fast_log<T>(boost > least<T>() ? boost : T(1));
     }
   }
 
-  void step_back(const Edges<T>& edges, int64_t n, int64_t t, int64_t row) {
-    const int64_t r = row * kp_;
-    const T* q = incoming(n, t);
-    const bool underflow = f_.in_log_space[n] && any_underflow(q, kp_);
-    if (underflow) {
-      std::copy_n(&grad_[r], k_, grad_after_.data());
-      std::copy_n(&mass_[r], k_, mass_after_.data());
+  // F itself, and all of that in log space where sums underflowed.
+  void find_entropies(const Edges<T>& edges, int64_t n, int64_t t, int64_t row) {
+    const T *q = incoming(n, t), *p = weights(n, t), *r = ratio(n, t);
+    double* entropy = mean(n, t);
+    for (int64_t j = 0; j < kp_; ++j) {
+      const T log_q = fast_log<T>(q[j] >= trust<T>() ? q[j] : T(1));
+      const double found = pivot_[row] + (double(r[j]) + double(log_q));
+      entropy[j] = found < 0 ? 0 : found;
     }
-    const T *p = weights(n, t - 1), *weighed = p_mean(n, t - 1);
-    const T *eu = &eu_[r], *em = &em_[r], *evm = &evm_[r];
-    T *mass = &mass_[r], *grad = &grad_[r];
-    for (int64_t i = 0; i < kp_; ++i) {
-      mass[i] = p[i] * em[i];
-      grad[i] = p[i] * (eu[i] + evm[i]) + weighed[i] * em[i];
-    }
-    if (a_.grad_transitions && !sums_.pulls) add_own_edges(edges, n, t, row);
-    if (!underflow) return;
+    const double* log_p = f_.log_alpha + c_.at(n, t);
     for (int64_t j = 0; j < k_; ++j)
-      if (!(q[j] >= trust<T>()) && (grad_after_[j] != 0 || mass_after_[j] != 0))
-        leave_in_log_space(edges, n, t, row, j);
-  }
-
-  void add_products(int64_t n, int64_t begin, int64_t row) {
-    const int64_t count = std::min(kChunk, c_.length(n) - 1 - begin);
-    const T *us = &um_[row * kp_], *ms = us + c_.rows() * kp_, *p = weights(n, begin);
-    add_outer(p, kp_, us, slot_, count, sums_.pulls, k_, kp_);
-    add_outer(p_mean(n, begin), kp_, ms, slot_, count, sums_.pulls, k_, kp_);
-    if (sums_.masses) add_outer(p, kp_, ms, slot_, count, sums_.masses, k_, kp_);
-  }
-
-  void add_own_edges(const Edges<T>& edges, int64_t n, int64_t t, int64_t row) {
-    const int64_t offset = c_.edge(n, t - 1);
-    T* grad_edges = static_cast<T*>(a_.grad_transitions) + offset;
-    T* grad_values = a_.grad_edge_values ? static_cast<T*>(a_.grad_edge_values) + offset : nullptr;
-    const T *p = weights(n, t - 1), *weighed = p_mean(n, t - 1);
-    const T *u_row = u(row, t), *m_row = m(row, t);
-    for (int64_t i = 0; i < k_; ++i)
-      for (int64_t j = 0; j < k_; ++j) {
-        const T weight = edges.weight[i * kp_ + j];
-        const T value = edges.carried != Carried::nothing ? edges.shifted_value(i, j) : T(0);
-        const T mass = p[i] * weight * m_row[j];
-        if (grad_values) grad_values[i * k_ + j] += mass;
-        grad_edges[i * k_ + j] += weight * (p[i] * u_row[j] + weighed[i] * m_row[j]) + mass * value;
+      if (!(q[j] >= trust<T>())) {
+        entropy[j] = arrive_in_log_space(edges, n, t, j);
+        p_mean(n, t)[j] = p[j] > least<T>() ? T(entropy[j] - pivot_[row] - log_p[j]) : T(0);
       }
   }
 
-  void leave_in_log_space(const Edges<T>& edges, int64_t n, int64_t t, int64_t row, int64_t j) {
-    const double* before = v_.mean + c_.row<T>(n, t - 1);
-    if (!edges.given_after(f_.log_alpha + c_.at(n, t - 1), j, w_.data())) return;
-    T *column = sums_.rest, *of_values = sums_.rest_of_values;
-    int64_t stride = kp_;
-    if (!c_.shared() && a_.grad_transitions) {
-      const int64_t offset = c_.edge(n, t - 1);
-      column = static_cast<T*>(a_.grad_transitions) + offset, stride = k_;
-      if (a_.grad_edge_values) of_values = static_cast<T*>(a_.grad_edge_values) + offset;
+  void add_values(const Edges<T>& edges, int64_t n, int64_t t, int64_t row) {
+    const T *sum = &sums_[row * kp_], *q = incoming(n, t);
+    const double* node_value = v_.node_values + c_.at(n, t);
+    double* means = mean(n, t);
+    T* r = ratio(n, t);
+    for (int64_t j = 0; j < kp_; ++j) r[j] = sum[j] / (q[j] >= trust<T>() ? q[j] : T(1));
+    for (int64_t j = 0; j < kp_; ++j) means[j] = double(r[j]) + pivot_[row];
+    for (int64_t j = 0; j < k_; ++j) means[j] += edges.value_shift[j] + node_value[j];
+    if (!any_underflow(q, kp_)) return;
+    for (int64_t j = 0; j < k_; ++j)
+      if (!(q[j] >= trust<T>())) means[j] = arrive_in_log_space(edges, n, t, j) + node_value[j];
+  }
+
+  // P times means (for the entropy: F - log P) relative to a pivot: that of the likeliest state,
+  // and at the last step their average, the expectation itself.
+  void weigh(int64_t n, int64_t t, int64_t row) {
+    const T* p = weights(n, t);
+    T* weighed = p_mean(n, t);
+    const bool last = t == c_.length(n) - 1;
+    if (v_.is_entropy()) {
+      const double centre = last ? average_of(weighed, p) : double(weighed[place_of_max(p, kp_)]);
+      pivot_[row] += centre;
+#pragma GCC ivdep
+      for (int64_t i = 0; i < kp_; ++i) weighed[i] = p[i] * (weighed[i] - T(centre));
+    } else {
+      const double* means = mean(n, t);
+      const double pivot = pivot_[row] = last ? average_of(means, p) : means[place_of_max(p, kp_)];
+      for (int64_t i = 0; i < kp_; ++i) weighed[i] = p[i] * narrowed<T>(means[i] - pivot);
     }
-    const double r_j = mean_into(n, t, j);
+    if (last) v_.value[n] = v_.is_entropy() ? overall_entropy(p, pivot_[row]) : pivot_[row];
+  }
+
+  // The average of numbers [K] under weights; 0 where all of those are 0.
+  template <class X> double average_of(const X* x, const T* p) const {
+    const double total = sum_of(p, kp_);
+    double sum = 0;
+    for (int64_t j = 0; j < k_; ++j)
+      if (p[j] != 0) sum += p[j] / total * x[j];
+    return sum;
+  }
+
+  // From the average of F - log P: the weights add up to more than 1.
+  double overall_entropy(const T* p, double average) const {
+    const double total = sum_of(p, kp_), entropy = average + std::log(total);
+    return total == 0 || entropy < 0 ? 0 : entropy;
+  }
+
+  double arrive_in_log_space(const Edges<T>& edges, int64_t n, int64_t t, int64_t j) {
+    if (!f_.in_log_space[n] || f_.log_alpha[c_.at(n, t) + j] == kMinusInf) return 0;
+    const double *before = f_.log_alpha + c_.at(n, t - 1), *means = mean(n, t - 1);
+    double sum = 0;
+    edges.given_after(before, j, w_.data());
     for (int64_t i = 0; i < k_; ++i) {
       if (w_[i] == 0) continue;
-      const double value = value_of_edge(edges, v_, w_[i], i, j);
-      const T mass = T(w_[i] * mass_after_[j]);
-      const T grad = T(w_[i] * (grad_after_[j] + mass_after_[j] * (before[i] + value - r_j)));
-      mass_[row * kp_ + i] += mass;
-      grad_[row * kp_ + i] += grad;
-      if (column) column[i * stride + j] += grad;
-      if (of_values) of_values[i * stride + j] += mass;
+      sum += w_[i] * (means[i] + value_of_edge(edges, v_, w_[i], i, j));
     }
+    return sum;
   }
 
   const Chain& c_;
   const Filtered& f_;
   const Expectation& v_;
-  const ExpectGrad& a_;
   EdgeCache<T> edges_;
-  EdgeSums<T> sums_;
   int64_t k_, kp_;
-  int64_t slot_;  // room for a step of all rows, and a bit: no power of two, which caches mind
-  std::vector<T> grad_, mass_, um_, eu_, em_, evm_;
-  std::vector<double> w_;
-  std::vector<T> grad_after_, mass_after_;
+  std::vector<T> sums_;
+  std::vector<double> means_, pivot_, w_;
 };
 
 }  // namespace
@@ -354,42 +199,7 @@ template <class T> int64_t expect(const Chain& c, const Filtered& f, const Expec
   return 0;
 }
 
-template <class T>
-int64_t expect_adjoint(const Chain& c, const Filtered& f, const Expectation& v,
-                       const ExpectGrad& a) {
-  const EdgePack<T> pack(c, Sweep::backward, carried_by(v), v.edge_values);
-  const bool wanted = a.grad_transitions, of_values = a.grad_edge_values;
-  const bool needs_masses = of_values || pack.carried != Carried::nothing;
-  GroupSums<T> pulls(c, wanted), masses(c, wanted && needs_masses);
-  GroupSums<T> rest(c, wanted && f.log_alpha), rest_of_values(c, of_values && f.log_alpha);
-  zero_own_edges<T>(c, a.grad_transitions);
-  zero_own_edges<T>(c, a.grad_edge_values);
-  for_groups(c, 5, pack, [&](EdgeCache<T> edges, int64_t group) {
-    const EdgeSums<T> sums{pulls.of(group), masses.of(group), rest.of(group),
-                           rest_of_values.of(group)};
-    return ExpectAdjoint<T>(c, f, v, a, std::move(edges), sums);
-  });
-  if (!wanted || !c.shared()) return 0;
-  const T *pull = pulls.total(), *mass = masses.total();
-  const T *left = rest.total(), *left_of_values = rest_of_values.total();
-  pack.shared.each([&](int64_t i, int64_t j, int64_t at, T weight) {
-    const int64_t to = i * c.num_states + j;
-    const bool carries = pack.carried != Carried::nothing;
-    const T carried = carries ? pack.shared.shifted_value(i, j) * mass[at] : T(0);
-    static_cast<T*>(a.grad_transitions)[to] =
-        weight * (pull[at] + carried) + (left ? left[at] : T(0));
-    if (of_values)
-      static_cast<T*>(a.grad_edge_values)[to] =
-          weight * mass[at] + (left_of_values ? left_of_values[at] : T(0));
-  });
-  return 0;
-}
-
 STRUCTDIST_EXPORT_KERNEL(expect, (const Chain& c, const Filtered& f, const Expectation& v),
                          (c, f, v))
-STRUCTDIST_EXPORT_KERNEL(expect_adjoint,
-                         (const Chain& c, const Filtered& f, const Expectation& v,
-                          const ExpectGrad& a),
-                         (c, f, v, a))
 
 }  // namespace structdist

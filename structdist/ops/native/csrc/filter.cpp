@@ -326,7 +326,7 @@ template <class T> class FilterAdjoint {
 
   void add_products(int64_t n, int64_t begin, int64_t row) {
     const int64_t count = std::min(kChunk, c_.length(n) - 1 - begin);
-    add_outer(weights(n, begin), kp_, &scaled_[row * kp_], slot_, count, products_, k_, kp_);
+    add_outer<T>({weights(n, begin), &scaled_[row * kp_], kp_, slot_, count}, products_, k_, kp_);
   }
 
   T* own_edges(int64_t n, int64_t t) const {

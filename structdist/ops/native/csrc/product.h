@@ -18,7 +18,13 @@ template <class T> struct Vec {
   typedef T type __attribute__((vector_size(32), aligned(sizeof(T))));
 };
 
-// The largest, and the sum, of numbers [Kp].
+// Ask for a row [Kp] that a later step will read: rows of one step lie far apart in memory, so that
+// no processor guesses which are next. Inlined, since compilers drop calls that only do this.
+template <class T> inline __attribute__((always_inline)) void fetch(const T* row, int64_t kp) {
+  for (int64_t j = 0; j < kp; j += 64 / sizeof(T)) __builtin_prefetch(row + j);
+}
+
+// The largest, where it is, and the sum of numbers [Kp].
 template <class T> inline T max_of(const T* x, int64_t kp) {
   using vec = typename Vec<T>::type;
   vec most = reinterpret_cast<const vec*>(x)[0];
@@ -29,6 +35,29 @@ template <class T> inline T max_of(const T* x, int64_t kp) {
   T found = most[0];
   for (int v = 1; v < lanes<T>(); ++v) found = most[v] > found ? most[v] : found;
   return found;
+}
+template <class T> inline int64_t place_of_max(const T* x, int64_t kp) {
+  using vec = typename Vec<T>::type;
+  using places = decltype(vec{} > vec{});
+  places first{}, at;  // of each lane
+  for (int v = 0; v < lanes<T>(); ++v) first[v] = v;
+  at = first;
+  vec most = reinterpret_cast<const vec*>(x)[0];
+  for (int64_t j = lanes<T>(); j < kp; j += lanes<T>()) {
+    const vec here = *reinterpret_cast<const vec*>(x + j);
+    const places more = here > most;
+    most = more ? here : most;
+    at = more ? first + int(j) : at;
+  }
+#pragma GCC unroll 4
+  for (int half = lanes<T>() / 2; half > 0; half /= 2) {
+    const places other = (first + half) & int(lanes<T>() - 1);
+    const vec here = __builtin_shuffle(most, other);
+    const places there = __builtin_shuffle(at, other), more = here > most;
+    most = more ? here : most;
+    at = more ? there : at;
+  }
+  return at[0];
 }
 template <class T> inline T sum_of(const T* x, int64_t kp) {
   using vec = typename Vec<T>::type;
@@ -44,42 +73,28 @@ inline int64_t tile_width(int64_t left) {
   return left == 4 || left == 2 ? 2 : left == 1 ? 1 : 3;
 }
 
-template <class T, int R, int V>
-inline void product_tile(const T* const* x, const T* matrix, T* out, int64_t k, int64_t kp) {
+// Accumulators [R, V] of a tile, all of them in registers.
+template <class T, int R, int V> struct Tile {
   using vec = typename Vec<T>::type;
-  vec sum[R][V] = {};
-  for (int64_t i = 0; i < k; ++i) {
-    const vec* row = reinterpret_cast<const vec*>(matrix + i * kp);
+  vec sum[R][V];
+
+  // Call f(r, v, the accumulator) for each; unrolled, so that none needs an address.
+  template <class F> inline __attribute__((always_inline)) void each(F f) {
 #pragma GCC unroll 4
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
-      for (int v = 0; v < V; ++v) sum[r][v] += x[r][i] * row[v];
+      for (int v = 0; v < V; ++v) f(r, v, sum[r][v]);
   }
-  for (int r = 0; r < R; ++r)
-    for (int v = 0; v < V; ++v) reinterpret_cast<vec*>(out + r * kp)[v] = sum[r][v];
-}
 
-template <class T, int R>
-inline void product(const T* const* x, const T* m, T* out, int64_t k, int64_t kp) {
-  for (int64_t j = 0; j < kp;) {
-    const int64_t width = tile_width((kp - j) / lanes<T>());
-    if (width == 3)
-      product_tile<T, R, 3>(x, m + j, out + j, k, kp);
-    else if (width == 2)
-      product_tile<T, R, 2>(x, m + j, out + j, k, kp);
-    else
-      product_tile<T, R, 1>(x, m + j, out + j, k, kp);
-    j += width * lanes<T>();
+  // Add rows x [R, K] times the columns of a matrix [K, Kp] that the tile stands for.
+  inline __attribute__((always_inline)) void add_product(const T* const* x, const T* matrix,
+                                                         int64_t k, int64_t kp) {
+    for (int64_t i = 0; i < k; ++i) {
+      const vec* row = reinterpret_cast<const vec*>(matrix + i * kp);
+      each([&](int r, int v, vec& total) { total += x[r][i] * row[v]; });
+    }
   }
-}
-
-template <class T, int V>
-inline int64_t single_row_tiles(const T* const* x, const T* m, T* out, int64_t k, int64_t kp,
-                                int64_t j) {
-  for (; j + V * lanes<T>() <= kp; j += V * lanes<T>())
-    product_tile<T, 1, V>(x, m + j, out + j, k, kp);
-  return j;
-}
+};
 
 // Rows [Kp] that are not neighbours in memory; 1 or 4 of them.
 template <class T> struct Rows {
@@ -92,64 +107,101 @@ template <class T> struct Rows {
   }
 };
 
-// Rows times a matrix [K, Kp], into [rows, Kp].
-template <class T>
-void times(int64_t rows, const Rows<T>& x, const std::vector<T>& matrix, T* out, int64_t k,
-           int64_t kp) {
-  const T* m = matrix.data();
-  if (rows == 4) return product<T, 4>(x.at, m, out, k, kp);
-  int64_t j = single_row_tiles<T, 8>(x.at, m, out, k, kp, 0);
-  j = single_row_tiles<T, 4>(x.at, m, out, k, kp, j);
-  single_row_tiles<T, 1>(x.at, m, out, k, kp, j);
-}
+// Rows, and the matrix [K, Kp] that they are multiplied with.
+template <class T> struct Factors {
+  Rows<T> rows;
+  const T* matrix;
+};
 
-// The same for rows [rows, Kp] that are neighbours.
-template <class T>
-void times(int64_t rows, const T* x, const std::vector<T>& matrix, T* out, int64_t k, int64_t kp) {
-  times(rows, Rows<T>(x, rows, kp, rows), matrix, out, k, kp);
-}
-
+// Columns from j on of a product, or of the sum of two (the second may be none).
 template <class T, int R, int V>
-inline void outer_tile(const T* a, int64_t a_stride, const T* b, int64_t b_stride, int64_t kp,
-                       int64_t count, T* total) {
+inline void product_tile(const Factors<T>& one, const Factors<T>* other, T* out, int64_t j,
+                         int64_t k, int64_t kp) {
   using vec = typename Vec<T>::type;
-  vec sum[R][V];
-  for (int r = 0; r < R; ++r)
-    for (int v = 0; v < V; ++v) sum[r][v] = reinterpret_cast<vec*>(total + r * kp)[v];
-  for (int64_t m = 0; m < count; ++m) {
-    const vec* row = reinterpret_cast<const vec*>(b + m * b_stride);
-#pragma GCC unroll 4
-    for (int r = 0; r < R; ++r)
-#pragma GCC unroll 8
-      for (int v = 0; v < V; ++v) sum[r][v] += a[m * a_stride + r] * row[v];
-  }
-  for (int r = 0; r < R; ++r)
-    for (int v = 0; v < V; ++v) reinterpret_cast<vec*>(total + r * kp)[v] = sum[r][v];
+  Tile<T, R, V> tile;
+  tile.each([](int, int, vec& total) { total = vec{}; });
+  tile.add_product(one.rows.at, one.matrix + j, k, kp);
+  if (other) tile.add_product(other->rows.at, other->matrix + j, k, kp);
+  tile.each([&](int r, int v, vec& total) { reinterpret_cast<vec*>(out + r * kp + j)[v] = total; });
 }
 
-template <class T, int R>
-inline void outer_rows(const T* a, int64_t a_stride, const T* b, int64_t b_stride, int64_t kp,
-                       int64_t count, T* total) {
+template <class T, int V>
+inline int64_t single_row_tiles(const Factors<T>& one, const Factors<T>* other, T* out, int64_t k,
+                                int64_t kp, int64_t j) {
+  for (; j + V * lanes<T>() <= kp; j += V * lanes<T>())
+    product_tile<T, 1, V>(one, other, out, j, k, kp);
+  return j;
+}
+
+// One product, or the sum of two, into [rows, Kp]; of 1 or 4 rows.
+template <class T>
+void times(int64_t rows, const Factors<T>& one, const Factors<T>* other, T* out, int64_t k,
+           int64_t kp) {
+  if (rows == 1) {
+    int64_t j = single_row_tiles<T, 8>(one, other, out, k, kp, 0);
+    j = single_row_tiles<T, 4>(one, other, out, k, kp, j);
+    single_row_tiles<T, 1>(one, other, out, k, kp, j);
+    return;
+  }
   for (int64_t j = 0; j < kp;) {
     const int64_t width = tile_width((kp - j) / lanes<T>());
     if (width == 3)
-      outer_tile<T, R, 3>(a, a_stride, b + j, b_stride, kp, count, total + j);
+      product_tile<T, 4, 3>(one, other, out, j, k, kp);
     else if (width == 2)
-      outer_tile<T, R, 2>(a, a_stride, b + j, b_stride, kp, count, total + j);
+      product_tile<T, 4, 2>(one, other, out, j, k, kp);
     else
-      outer_tile<T, R, 1>(a, a_stride, b + j, b_stride, kp, count, total + j);
+      product_tile<T, 4, 1>(one, other, out, j, k, kp);
     j += width * lanes<T>();
   }
 }
 
-// Add to total [K, Kp] the outer products of `count` rows a [K] and b [Kp], each in strides.
+// Rows [rows, Kp] that are neighbours, times a matrix.
 template <class T>
-void add_outer(const T* a, int64_t a_stride, const T* b, int64_t b_stride, int64_t count, T* total,
-               int64_t k, int64_t kp) {
+void times(int64_t rows, const T* x, const std::vector<T>& matrix, T* out, int64_t k, int64_t kp) {
+  times<T>(rows, {Rows<T>(x, rows, kp, rows), matrix.data()}, nullptr, out, k, kp);
+}
+
+// Rows that are summed up in outer products: a [count, K], b [count, Kp], each in strides.
+template <class T> struct Outer {
+  const T *a, *b;
+  int64_t a_stride, b_stride, count;
+};
+
+template <class T, int R, int V>
+inline void outer_tile(const Outer<T>& x, T* total, int64_t i, int64_t j, int64_t kp) {
+  using vec = typename Vec<T>::type;
+  Tile<T, R, V> tile;
+  T* place = total + i * kp + j;
+  tile.each([&](int r, int v, vec& sum) { sum = reinterpret_cast<vec*>(place + r * kp)[v]; });
+  const T *a = x.a + i, *b = x.b + j;
+  for (int64_t m = 0; m < x.count; ++m, a += x.a_stride, b += x.b_stride) {
+    const vec* row = reinterpret_cast<const vec*>(b);
+    tile.each([&](int r, int v, vec& sum) { sum += a[r] * row[v]; });
+  }
+  tile.each([&](int r, int v, vec& sum) { reinterpret_cast<vec*>(place + r * kp)[v] = sum; });
+}
+
+// All rows of V vectors: what stands there of b stays in the nearest cache.
+template <class T, int V>
+inline void outer_columns(const Outer<T>& x, T* total, int64_t j, int64_t k, int64_t kp) {
   int64_t i = 0;
-  for (; i + 4 <= k; i += 4)
-    outer_rows<T, 4>(a + i, a_stride, b, b_stride, kp, count, total + i * kp);
-  for (; i < k; ++i) outer_rows<T, 1>(a + i, a_stride, b, b_stride, kp, count, total + i * kp);
+  for (; i + 4 <= k; i += 4) outer_tile<T, 4, V>(x, total, i, j, kp);
+  for (; i + 2 <= k; i += 2) outer_tile<T, 2, V>(x, total, i, j, kp);
+  for (; i < k; ++i) outer_tile<T, 1, V>(x, total, i, j, kp);
+}
+
+// Add outer products to total [K, Kp].
+template <class T> void add_outer(const Outer<T>& x, T* total, int64_t k, int64_t kp) {
+  for (int64_t j = 0; j < kp;) {
+    const int64_t width = tile_width((kp - j) / lanes<T>());
+    if (width == 3)
+      outer_columns<T, 3>(x, total, j, k, kp);
+    else if (width == 2)
+      outer_columns<T, 2>(x, total, j, k, kp);
+    else
+      outer_columns<T, 1>(x, total, j, k, kp);
+    j += width * lanes<T>();
+  }
 }
 
 }  // namespace structdist
