@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -10,7 +11,6 @@ from torch import Tensor
 from structdist.ops.edges import edges_into
 from structdist.ops.rescaled.edges import TRUST, Edges
 from structdist.ops.rescaled.state import Filtered, last_step
-from structdist.semirings import softmax
 
 
 class Swept(NamedTuple):
@@ -19,6 +19,11 @@ class Swept(NamedTuple):
     grad: Tensor  # what was carried; in memory chains come first, as gradients are wanted
     scaled: Tensor  # the same over the incoming mass, as products see it
     pulled: Tensor  # products of what is after each step, before they are weighed
+    columns: Tensor | None = None  # in the form of the edges: what went along those that underflow
+
+
+# Of a step, chains [M], states [M] and what is before them [M, K]: what columns add to a sweep.
+AddedByColumns = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 
 
 class Underflow:
@@ -32,8 +37,8 @@ class Underflow:
         """Chains [M] and states [M] at step t, and float64 probabilities [M, K] before them."""
         item, state = self.mask[t].nonzero(as_tuple=True)
         moves = self.log_alpha[t - 1][item]
-        moves = moves + edges_into(self.edges.scores, t - 1, state, item)
-        return item, state, softmax(moves, -1)
+        moves += edges_into(self.edges.scores, t - 1, state, item)
+        return item, state, torch.softmax(moves, -1)  # one of them is possible
 
 
 class Conditionals:
@@ -51,16 +56,25 @@ class Conditionals:
         if filtered.log_alpha is not None:
             self.underflow = Underflow(edges, incoming, filtered.log_alpha)
 
-    def sweep(self, upstream: Tensor, less: Tensor | None = None) -> Swept:
+    def sweep(
+        self,
+        upstream: Tensor,
+        *,
+        less: Tensor | None = None,
+        also: AddedByColumns | None = None,
+        with_edges: bool = False,
+    ) -> Swept:
         """G_t(i) = upstream_t(i) + sum_j w_ij G_{t+1}(j), from last to first.
 
-        Of what is `scaled`, `less` [T, N, K] is taken off before the sum.
+        Of what is `scaled`, `less` [T, N, K] is taken off before the sum. Columns that underflow
+        add to it what `also` says, and are gathered where gradients of edges are wanted.
         """
         scaled = upstream * self.inverse
         if less is not None:
             scaled -= less
         if self.underflow is not None:
-            return self._sweep_with_underflow(self.underflow, upstream, scaled)
+            edges = torch.zeros_like(self.edges.weight) if with_edges else None
+            return self._sweep_with_underflow(self.underflow, upstream, scaled, also, edges)
         pulled = torch.empty_like(scaled)
         pulled[-1].zero_()
         ahead, before = self.edges.rows(scaled), self.edges.rows(pulled)
@@ -75,28 +89,32 @@ class Conditionals:
         return Swept(grad.transpose(0, 1), scaled, pulled)
 
     def _sweep_with_underflow(
-        self, underflow: Underflow, upstream: Tensor, scaled: Tensor
+        self,
+        underflow: Underflow,
+        upstream: Tensor,
+        scaled: Tensor,
+        also: AddedByColumns | None,
+        edges: Tensor | None,
     ) -> Swept:
         grad, pulled = upstream.clone(), torch.zeros_like(scaled)
         ahead, before = self.edges.rows(scaled), self.edges.rows(pulled)
         matrices = self.edges.matrices(len(ahead) - 1, backward=True)
         for t in reversed(range(len(matrices))):
             self.edges.product(ahead[t + 1], matrices[t], out=before[t])
-            carried = self.weights[t] * pulled[t]
             item, state, w = underflow.at(t + 1)
             columns = w * grad[t + 1][item, state].unsqueeze(-1)
-            carried.index_add_(0, item, columns.to(carried.dtype))
+            if also is not None:
+                columns += also(t + 1, item, state, w)
+            columns = columns.to(grad.dtype)
+            carried = (self.weights[t] * pulled[t]).index_add_(0, item, columns)
             grad[t].add_(carried)
             scaled[t].addcmul_(carried, self.inverse[t])
-        return Swept(grad, scaled, pulled)
+            if edges is not None:
+                self.edges.add_columns(edges, t, item, state, columns)
+        return Swept(grad, scaled, pulled, edges)
 
     def sum_of_moves(self, swept: Swept) -> Tensor:
         """sum_t w_ij G_{t+1}(j), in the form of the edges."""
         total = self.edges.outer_products(self.weights[:-1], swept.scaled[1:])
         total *= self.edges.weight
-        if self.underflow is not None:
-            for t in range(1, len(self.weights)):
-                item, state, w = self.underflow.at(t)
-                columns = (w * swept.grad[t][item, state].unsqueeze(-1)).to(total.dtype)
-                self.edges.add_columns(total, t - 1, item, state, columns)
-        return total
+        return total if swept.columns is None else total.add_(swept.columns)

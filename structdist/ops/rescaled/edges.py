@@ -51,7 +51,7 @@ class Edges:
     def mean_into(self, t: int, means: Tensor, w: Tensor, state: Tensor, item: Tensor) -> Tensor:
         """[M, K]: w times (mean before plus what the edge adds), for some states after step t."""
         if self.surprisal:
-            return w * means + torch.special.entr(w)
+            return torch.special.entr(w).addcmul_(w, means)
         added = 0.0 if self.values is None else edges_into(self.values, t, state, item)
         return torch.where(w > 0, w * (means + added), 0.0)
 

@@ -29,7 +29,8 @@ def entropy_adjoint(
 ) -> Grads:
     """Gradients of scores from that of the entropy [N]. O(N T K^2)."""
     with full_precision(chain.emissions.device):
-        adjoint = _Adjoint(_Means(chain, filtered), expected, grad)
+        wanted = (True, needs[1], False, False)
+        adjoint = _Adjoint(_Means(chain, filtered), expected, grad, wanted)
         return adjoint.of_nodes(), adjoint.of_edges() if needs[1] else None
 
 
@@ -49,7 +50,7 @@ def expectation_adjoint(
 ) -> Grads:
     """Gradients of scores and values from that of the expectation [N]. O(N T K^2)."""
     with full_precision(chain.emissions.device):
-        adjoint = _Adjoint(_means_of(chain, filtered, values), expected, grad)
+        adjoint = _Adjoint(_means_of(chain, filtered, values), expected, grad, needs)
         edges = sum_to_form(adjoint.of_edges(), chain.transitions) if needs[1] else None
         node_values = adjoint.of_node_values() if needs[2] else None
         edge_values = None
@@ -144,7 +145,7 @@ class _Means:
 class _Adjoint:
     """Carries M, the gradient of the means, and then G, that of log weights, from last to first."""
 
-    def __init__(self, means: _Means, expected: Expected, grad: Tensor) -> None:
+    def __init__(self, means: _Means, expected: Expected, grad: Tensor, needs: Needs) -> None:
         self.means, self.edges, self.conditionals = means, means.edges, means.conditionals
         weights, dtype = means.weights, means.weights.dtype
         pivots = expected.given.gather(-1, means.likeliest)
@@ -162,8 +163,13 @@ class _Adjoint:
         start, start_of_log = (
             at_last_step(x, means.lengths, len(weights)) for x in (last, last * surplus)
         )
-        self.mass = self.conditionals.sweep(start)
-        self.swept = self.conditionals.sweep(self._upstream(start_of_log), self._less())
+        self.mass = self.conditionals.sweep(start, with_edges=needs[3])
+        self.swept = self.conditionals.sweep(
+            self._upstream(start_of_log),
+            less=self._less(),
+            also=self._added_by_columns,
+            with_edges=needs[1],
+        )
 
     def _upstream(self, start: Tensor) -> Tensor:
         """What M adds to G at the state before: the mean there, and what edges carry."""
@@ -173,10 +179,6 @@ class _Adjoint:
             upstream[:-1].addcmul_(
                 self.means.weights[:-1], self.edges.products(self.mass.scaled[1:], carried)
             )
-        if self.conditionals.underflow is not None:
-            for t in range(1, len(start)):
-                item, _, _, given = self._underflow(t)
-                upstream[t - 1].index_add_(0, item, given.to(upstream.dtype))
         return upstream
 
     def _less(self) -> Tensor:
@@ -185,13 +187,11 @@ class _Adjoint:
         less[1:] *= narrowed(self.into - self.means.shift, less.dtype)
         return less
 
-    def _underflow(self, t: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Chains, states, probabilities before them, and what M adds there to G."""
-        assert self.conditionals.underflow is not None
-        item, state, w = self.conditionals.underflow.at(t)
+    def _added_by_columns(self, t: int, item: Tensor, state: Tensor, w: Tensor) -> Tensor:
+        """What M adds to G along columns that underflow."""
         given = self.edges.mean_into(t - 1, self.relative[t - 1][item], w, state, item)
-        given = given - w * self.into[t - 1][item, state].unsqueeze(-1)
-        return item, state, w, given * self.mass.grad[t][item, state].unsqueeze(-1)
+        given.addcmul_(w, self.into[t - 1][item, state].unsqueeze(-1), value=-1)
+        return given.mul_(self.mass.grad[t][item, state].unsqueeze(-1))
 
     def of_nodes(self) -> Tensor:
         return self.swept.grad.transpose(0, 1).contiguous()
@@ -206,10 +206,6 @@ class _Adjoint:
         total.addcmul_(self.edges.weight, outer(self.p_mean[:-1], m))
         if self.edges.weighted_value is not None:
             total.addcmul_(self.edges.weighted_value, outer(weights[:-1], m))
-        if self.conditionals.underflow is not None:
-            for t in range(1, len(weights)):
-                item, state, _, given = self._underflow(t)
-                self.edges.add_columns(total, t - 1, item, state, given.to(total.dtype))
         return total
 
     def of_edge_values(self) -> Tensor:

@@ -156,7 +156,7 @@ def _adjoint(
     conditionals: Conditionals, upstream: Tensor, with_edges: bool
 ) -> tuple[Tensor, Tensor | None]:
     with full_precision(upstream.device):
-        swept = conditionals.sweep(upstream)
+        swept = conditionals.sweep(upstream, with_edges=with_edges)
         grad_edges = conditionals.sum_of_moves(swept) if with_edges else None
     return swept.grad.transpose(0, 1).contiguous(), grad_edges
 

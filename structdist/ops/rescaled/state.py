@@ -34,18 +34,20 @@ def active_steps(lengths: Tensor, num_steps: int) -> Tensor:
 
 def last_step(x: Tensor, lengths: Tensor) -> Tensor:
     """[N, K]: the last step of each chain (the first of an empty one), of [T, N, K]."""
-    return x[_index_of_last_step(lengths)]
+    return x[_index_of_last_step(lengths, len(x))]
 
 
 def at_last_step(last: Tensor, lengths: Tensor, num_steps: int) -> Tensor:
     """[T, N, K]: the rows [N, K] at the last step of each chain (see above), zeros elsewhere."""
     rows = last.new_zeros(num_steps, *last.shape)
-    rows[_index_of_last_step(lengths)] = last
+    rows[_index_of_last_step(lengths, num_steps)] = last
     return rows
 
 
-def _index_of_last_step(lengths: Tensor) -> tuple[Tensor, Tensor]:
-    return (lengths - 1).clamp(min=0), torch.arange(len(lengths), device=lengths.device)
+def _index_of_last_step(lengths: Tensor, num_steps: int) -> tuple[Tensor, Tensor]:
+    """Within memory, whatever the lengths."""
+    steps = (lengths - 1).clamp(0, num_steps - 1)
+    return steps, torch.arange(len(lengths), device=lengths.device)
 
 
 def finite_or_zero(x: Tensor) -> Tensor:
