@@ -33,13 +33,13 @@ _library = torch.library.Library("structdist", "DEF")
 
 @dataclass(frozen=True)
 class Layout:
-    """The tensors that are a backend's own, by the emissions [N, T, K]: their shapes and dtypes."""
+    """The tensors that are a backend's own: their shapes and dtypes, for given chains."""
 
     version: int  # of all this: graphs outlive the library, in caches and files
     state_type: Any  # the named tuple that is the forward state
-    state: Callable[[Tensor], Sequence[Room]]  # its tensors, in their order
-    given: Callable[[Tensor], Room]  # `Expected.given`
-    known: Callable[[Tensor], Room]  # what `relaxed_viterbi` keeps for its adjoint
+    state: Callable[[Chain], Sequence[Room]]  # its tensors, in their order
+    given: Callable[[Chain], Room]  # `Expected.given`
+    known: Callable[[Chain], Room]  # what `relaxed_viterbi` keeps for its adjoint
     optional: bool = False  # may a tensor of the state be None?
 
 
@@ -91,7 +91,7 @@ def _empty_draw(layout: Layout, call: _Call) -> Outputs:
 def _empty_relaxed_viterbi(layout: Layout, call: _Call) -> Outputs:
     emissions = call.chain.emissions
     soft, path = call.like(emissions[None]), call.empty((1, *emissions.shape[:2]), torch.long)
-    return [soft, path, call.empty(*layout.known(emissions))]
+    return [soft, path, call.empty(*layout.known(call.chain))]
 
 
 def _run_relaxed_viterbi(backend: Backend[Chain, Any], call: _Call) -> Outputs:
@@ -100,13 +100,13 @@ def _run_relaxed_viterbi(backend: Backend[Chain, Any], call: _Call) -> Outputs:
 
 
 def _empty_expected(layout: Layout, call: _Call) -> Outputs:
-    return [call.by_chain(), call.empty(*layout.given(call.chain.emissions))]
+    return [call.by_chain(), call.empty(*layout.given(call.chain))]
 
 
 OPERATORS: dict[str, tuple[Run, Empty]] = {
     "filter": (
         lambda b, c: b.filter(c.chain)[0],
-        lambda layout, c: [c.empty(*room) for room in layout.state(c.chain.emissions)],
+        lambda layout, c: [c.empty(*room) for room in layout.state(c.chain)],
     ),
     "log_partition": (
         lambda b, c: [b.log_partition(c.chain, c.state, torch.float64)],
@@ -209,7 +209,7 @@ class ChainOperators:
             return state
         present = torch.tensor([x is not None for x in state], device="cpu")
         if call is not None:
-            rooms = zip(state, self._layout.state(call.chain.emissions), strict=True)
+            rooms = zip(state, self._layout.state(call.chain), strict=True)
             state = [call.empty(*room) if x is None else x for x, room in rooms]
         return [*state, present]
 

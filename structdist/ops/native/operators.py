@@ -6,13 +6,14 @@ import torch
 from torch import Tensor
 
 from structdist.ops import native
+from structdist.ops.chain import Chain
 from structdist.ops.native import library
 from structdist.ops.operators import ChainOperators, Layout, Room
 
 
-def _state(emissions: Tensor) -> list[Room]:
-    memory = (native._bytes_of_state(emissions),), torch.uint8
-    return [memory, (emissions.shape, torch.float64)]
+def _state(chain: Chain) -> list[Room]:
+    memory = (native._bytes_of_state(chain.emissions),), torch.uint8
+    return [memory, (chain.emissions.shape, torch.float64)]
 
 
 as_operators = ChainOperators(
@@ -21,8 +22,8 @@ as_operators = ChainOperators(
         version=library.VERSION,
         state_type=native.Filtered,
         state=_state,
-        given=lambda emissions: (native._shape_of_means(emissions), torch.uint8),
-        known=lambda emissions: (emissions.shape, torch.int32),
+        given=lambda chain: (native._shape_of_means(chain.emissions), torch.uint8),
+        known=lambda chain: (chain.emissions.shape, torch.int32),
         optional=True,
     ),
 )

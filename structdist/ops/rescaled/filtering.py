@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from structdist.ops.chain import Chain, full_precision, transitions_without_padding
-from structdist.ops.edges import edges_into, every_edge
+from structdist.ops.edges import edges_into
 from structdist.ops.finite import bounded_scores, rounded
 from structdist.ops.problem import Grads, Needs
 from structdist.ops.rescaled.conditionals import Conditionals
@@ -15,10 +15,10 @@ from structdist.ops.rescaled.state import (
     Filtered,
     active_steps,
     at_last_step,
+    edge_marginals,
     finite_or_zero,
     last_step,
 )
-from structdist.semirings import softmax
 
 
 @torch.no_grad()
@@ -166,11 +166,6 @@ def marginals(chain: Chain, filtered: Filtered, part: int) -> Tensor:
     edges, ones = Edges(transitions_without_padding(chain)), torch.ones_like(filtered.log_z)
     nodes, _ = _log_partition_adjoint(chain, filtered, edges, ones, with_edges=False)
     nodes = nodes.clamp_(max=1)  # not a rounding error more
-    return _edge_marginals(log_weights(chain, filtered, edges), edges, nodes) if part else nodes
-
-
-def _edge_marginals(log_alpha: Tensor, edges: Edges, nodes: Tensor) -> Tensor:
-    """[N, T-1, K, K], from the marginals of nodes: P(i given j after it) times P(j)."""
-    after, before = nodes[:, 1:].unsqueeze(-2), log_alpha[:-1].transpose(0, 1).unsqueeze(-1)
-    moves = softmax(before + every_edge(edges.scores), -2).to(after.dtype)
-    return torch.where(after > 0, moves * after, 0.0)
+    if part == 0:
+        return nodes
+    return edge_marginals(chain, log_weights(chain, filtered, edges).transpose(0, 1), nodes)

@@ -6,23 +6,24 @@ Otherwise it would unroll them, step by step, and could not look for sums that u
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from structdist.ops import rescaled
+from structdist.ops.chain import Chain
 from structdist.ops.operators import ChainOperators, Layout, Room
 from structdist.ops.rescaled.state import Filtered
 
 
-def _rows(emissions: Tensor, dtype: torch.dtype) -> Room:
-    num_chains, num_steps, num_states = emissions.shape
+def _rows(chain: Chain, dtype: torch.dtype) -> Room:
+    num_chains, num_steps, num_states = chain.emissions.shape
     return (num_steps, num_chains, num_states), dtype
 
 
-def _state(emissions: Tensor) -> list[Room]:
-    num_chains, num_steps, _ = emissions.shape
-    rows, log_rows = _rows(emissions, emissions.dtype), _rows(emissions, torch.float64)
-    log_norm, log_z = (num_steps, num_chains, 1), (num_chains,)
-    return [rows, rows, (log_norm, torch.float64), (log_z, torch.float64), log_rows]
+def _state(chain: Chain) -> list[Room]:
+    num_chains, num_steps, _ = chain.emissions.shape
+    weights = incoming = _rows(chain, chain.emissions.dtype)
+    log_norm = (num_steps, num_chains, 1), torch.float64
+    log_z = (num_chains,), torch.float64
+    return [weights, incoming, log_norm, log_z, _rows(chain, torch.float64)]
 
 
 as_operators = ChainOperators(
@@ -31,8 +32,8 @@ as_operators = ChainOperators(
         version=1,
         state_type=Filtered,
         state=_state,
-        given=lambda emissions: _rows(emissions, torch.float64),
-        known=lambda emissions: _rows(emissions, torch.long),
+        given=lambda chain: _rows(chain, torch.float64),
+        known=lambda chain: _rows(chain, torch.long),
         optional=True,
     ),
 )

@@ -10,8 +10,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from structdist.ops.chain import in_chain
+from structdist.ops.chain import Chain, in_chain, transitions_without_padding
+from structdist.ops.edges import every_edge
 from structdist.ops.problem import Draw, Needs, Temperature
+from structdist.semirings import softmax
 
 
 class Filtered(NamedTuple):
@@ -85,6 +87,13 @@ def shifted_values(transitions: Tensor, weight: Tensor, values: Tensor) -> Tenso
     double = values.double()
     shifted = narrowed(double - value_shift(transitions, double), values.dtype)
     return torch.where(weight > 0, shifted, 0.0)
+
+
+def edge_marginals(chain: Chain, log_alpha: Tensor, nodes: Tensor) -> Tensor:
+    """[N, T-1, K, K], from log weights and marginals of nodes: P(i given j after it) times P(j)."""
+    edges, after = every_edge(transitions_without_padding(chain)), nodes[:, 1:].unsqueeze(-2)
+    before = softmax(log_alpha[:, :-1].unsqueeze(-1) + edges, -2).to(after.dtype)
+    return torch.where(after > 0, before * after, 0.0)
 
 
 def per_sample(temperature: Temperature) -> Temperature:
