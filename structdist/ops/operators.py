@@ -40,7 +40,7 @@ class Layout:
     state: Callable[[Chain], Sequence[Room]]  # its tensors, in their order
     given: Callable[[Chain], Room]  # `Expected.given`
     known: Callable[[Chain], Room]  # what `relaxed_viterbi` keeps for its adjoint
-    optional: bool = False  # may a tensor of the state be None?
+    restores_none: bool = False  # where a tensor of the state was None, is it again? see below
 
 
 class _Call(NamedTuple):
@@ -163,14 +163,15 @@ OPERATORS: dict[str, tuple[Run, Empty]] = {
 class ChainOperators:
     """A backend of linear chains, whose functions are operators.
 
-    Where tensors of the state are optional, a graph has them always (empty ones in place of those
-    that are not there), and a tensor on the CPU, `present`, that tells which of them are.
+    A graph has all tensors of the state always: in place of None there is one with anything in it.
+    If its layout wants None back, a further tensor, `present`, tells where it was. That one is on
+    the CPU, so that nothing waits for a device to read it.
     """
 
     def __init__(self, backend: Backend[Chain, Any], layout: Layout) -> None:
         self.NAME, self._backend, self._layout = backend.NAME, backend, layout
         self._state_type = layout.state_type
-        if layout.optional:
+        if layout.restores_none:
             fields = (*layout.state_type._fields, "present")
             self._state_type = namedtuple("_State", fields)  # type: ignore[misc]
         self._operators = {name: self._define(name, *pair) for name, pair in OPERATORS.items()}
@@ -194,8 +195,9 @@ class ChainOperators:
             return [x.contiguous() for x in found if x is not None]
 
         def fake(chain: Tensors, state: Tensors, others: Tensors, needs: Needs) -> list[Tensor]:
-            found = empty(self._layout, _Call(Chain(*chain), None, others, needs))
-            found = self._without_none(found, None) if is_filter else found
+            call = _Call(Chain(*chain), None, others, needs)
+            found = empty(self._layout, call)
+            found = self._without_none(found, call) if is_filter else found
             return [x for x in found if x is not None]
 
         _library.define(full_name + SIGNATURE, tags=(torch.Tag.flexible_layout,))
@@ -204,19 +206,17 @@ class ChainOperators:
         operator: Callable[..., list[Tensor]] = getattr(torch.ops.structdist, full_name)
         return operator
 
-    def _without_none(self, state: Outputs, call: _Call | None) -> Outputs:
-        if not self._layout.optional:
-            return state
-        present = torch.tensor([x is not None for x in state], device="cpu")
-        if call is not None:
-            rooms = zip(state, self._layout.state(call.chain), strict=True)
-            state = [call.empty(*room) if x is None else x for x, room in rooms]
-        return [*state, present]
+    def _without_none(self, state: Outputs, call: _Call) -> Outputs:
+        rooms = zip(state, self._layout.state(call.chain), strict=True)
+        filled = [call.empty(*room) if x is None else x for x, room in rooms]
+        if not self._layout.restores_none:
+            return filled
+        return [*filled, torch.tensor([x is not None for x in state], device="cpu")]
 
     def _eager_state(self, state: Tensors) -> Any:
         if not state:
             return None  # there is none yet, or none is needed
-        if not self._layout.optional:
+        if not self._layout.restores_none:
             return self._layout.state_type(*state)
         *tensors, present = state
         pairs = zip(tensors, present.tolist(), strict=True)

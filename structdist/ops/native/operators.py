@@ -24,7 +24,6 @@ as_operators = ChainOperators(
         state=_state,
         given=lambda chain: (native._shape_of_means(chain.emissions), torch.uint8),
         known=lambda chain: (chain.emissions.shape, torch.int32),
-        optional=True,
     ),
 )
 

@@ -34,6 +34,6 @@ as_operators = ChainOperators(
         state=_state,
         given=lambda chain: _rows(chain, torch.float64),
         known=lambda chain: _rows(chain, torch.long),
-        optional=True,
+        restores_none=True,
     ),
 )
