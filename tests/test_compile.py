@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 import torch
@@ -14,14 +15,17 @@ from torch.distributions import Distribution
 from torch.testing import assert_close
 
 from structdist import LinearChain, LinearChainCRF, ops
-from structdist.ops import Chain, native
+from structdist.ops import Chain, native, operators
+from structdist.ops.registry import _structures
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore"),
-    pytest.mark.skipif(
-        native.library.unavailable is not None, reason=str(native.library.unavailable)
-    ),
-]
+pytestmark = pytest.mark.filterwarnings("ignore")
+OPERATORS = _structures[Chain].operators  # by backend
+needs_native = pytest.mark.skipif(
+    native.library.unavailable is not None, reason=str(native.library.unavailable)
+)
+over_backends = pytest.mark.parametrize(
+    "backend", [pytest.param("native", marks=needs_native), "rescaled"]
+)
 
 T, K = 5, 3
 LENGTHS = torch.tensor([5, 4, 3, 2, 1, 0])
@@ -65,36 +69,44 @@ def value_and_gradients(function, inputs: list[Tensor]) -> list[Tensor]:
     return [value.detach(), *torch.autograd.grad((value * weights).sum(), inputs)]
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
-@pytest.mark.parametrize("quantity", QUANTITIES)
-def test_a_whole_graph_gives_the_eager_answer(quantity: str, backend: str):
-    if backend == "inductor" and quantity not in ("several", "rsample", "argmax"):
-        pytest.skip("inductor compiles slowly: three that use every kind of operator are enough")
+def quantities_and_compilers() -> list[Any]:
+    """Inductor compiles slowly: three that use every kind of operator are enough."""
+    pairs = [(quantity, compiler) for compiler in ("eager", "aot_eager") for quantity in QUANTITIES]
+    return pairs + [(quantity, "inductor") for quantity in ("several", "rsample", "argmax")]
+
+
+@over_backends
+@pytest.mark.parametrize(("quantity", "compiler"), quantities_and_compilers())
+def test_a_whole_graph_gives_the_eager_answer(quantity: str, compiler: str, backend: str):
 
     def ask(emissions: Tensor, transitions: Tensor) -> Tensor:
         return QUANTITIES[quantity](LinearChainCRF(emissions, transitions, LENGTHS))
 
     inputs = scores(6)
-    compiled = torch.compile(ask, backend=backend, fullgraph=True)
-    assert_close(value_and_gradients(compiled, inputs), value_and_gradients(ask, inputs))
+    with ops.use_backend(backend):
+        compiled = torch.compile(ask, backend=compiler, fullgraph=True)
+        assert_close(value_and_gradients(compiled, inputs), value_and_gradients(ask, inputs))
 
 
+@over_backends
 @pytest.mark.parametrize("draw", ["sample", "rsample"])
-def test_draws_repeat_those_of_eager_code(draw: str):
+def test_draws_repeat_those_of_eager_code(draw: str, backend: str):
     """For the same seed, where the compiler leaves torch's random numbers as they are."""
 
     def ask(emissions: Tensor, transitions: Tensor) -> Tensor:
         return getattr(LinearChainCRF(emissions, transitions, LENGTHS), draw)((2,))
 
     compiled, found = torch.compile(ask, backend="aot_eager", fullgraph=True), []
-    for function in (ask, compiled):
-        torch.manual_seed(1)
-        found.append(function(*scores(6)).detach())
+    with ops.use_backend(backend):
+        for function in (ask, compiled):
+            torch.manual_seed(1)
+            found.append(function(*scores(6)).detach())
     assert torch.equal(*found)
 
 
+@over_backends
 @pytest.mark.parametrize("form", ["per_chain", "per_step", "start_and_end"])
-def test_other_forms_of_scores(form: str):
+def test_other_forms_of_scores(form: str, backend: str):
     shape = {"per_chain": (6, K, K), "per_step": (6, T - 1, K, K)}.get(form, (K, K))
     ends = {"start": torch.randn(K), "end": torch.randn(6, K)} if form == "start_and_end" else {}
 
@@ -103,8 +115,28 @@ def test_other_forms_of_scores(form: str):
         return dist.log_partition + dist.entropy()
 
     inputs = [scores(6)[0], torch.randn(shape, requires_grad=True)]
-    compiled = torch.compile(ask, backend="aot_eager", fullgraph=True)
-    assert_close(value_and_gradients(compiled, inputs), value_and_gradients(ask, inputs))
+    with ops.use_backend(backend):
+        compiled = torch.compile(ask, backend="aot_eager", fullgraph=True)
+        assert_close(value_and_gradients(compiled, inputs), value_and_gradients(ask, inputs))
+
+
+@over_backends
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_one_graph_for_all_numbers(scale: float, backend: str):
+    """Whether sums underflow is found out when a graph runs, not when it is made."""
+
+    def ask(emissions: Tensor, transitions: Tensor) -> Tensor:
+        dist = LinearChainCRF(emissions, transitions, LENGTHS)
+        return dist.log_partition / 100 + dist.entropy() + dist.marginals.square().sum((-1, -2))
+
+    with ops.use_backend(backend):
+        compiled = torch.compile(ask, backend="aot_eager", fullgraph=True)
+        compiled(*scores(6))
+        with torch.no_grad():
+            inputs = [(scale * x).requires_grad_() for x in scores(6)]
+        with torch.compiler.set_stance("fail_on_recompile"):
+            found = value_and_gradients(compiled, inputs)
+        assert_close(found, value_and_gradients(ask, inputs))
 
 
 class Tagger(nn.Module):
@@ -117,13 +149,15 @@ class Tagger(nn.Module):
         return self.crf(self.encoder(x), lengths).argmax
 
 
-def test_batches_of_all_sizes_share_a_graph():
+@over_backends
+def test_batches_of_all_sizes_share_a_graph(backend: str):
     counter = CompileCounterWithBackend("aot_eager")
     model = Tagger()
     compiled = torch.compile(model, backend=counter, fullgraph=True)
-    for batch, steps in ((4, 5), (6, 7), (9, 8), (12, 11), (30, 20)):
-        x, lengths = torch.randn(batch, steps, 4), torch.randint(1, steps + 1, (batch,))
-        assert torch.equal(compiled(x, lengths), model(x, lengths))
+    with ops.use_backend(backend):
+        for batch, steps in ((4, 5), (6, 7), (9, 8), (12, 11), (30, 20)):
+            x, lengths = torch.randn(batch, steps, 4), torch.randint(1, steps + 1, (batch,))
+            assert torch.equal(compiled(x, lengths), model(x, lengths))
     assert counter.frame_count <= 3  # one for the first, and one for every other
 
 
@@ -134,8 +168,10 @@ def exported() -> tuple[Tagger, torch.export.ExportedProgram]:
     return model, torch.export.export(model, example, dynamic_shapes=({0: batch}, {0: batch}))
 
 
-def test_export_of_a_tagger():
-    model, program = exported()
+@over_backends
+def test_export_of_a_tagger(backend: str):
+    with ops.use_backend(backend):
+        model, program = exported()
     saved = io.BytesIO()
     torch.export.save(program, saved)
     saved.seek(0)
@@ -165,79 +201,107 @@ def test_an_export_by_the_reference_runs_without_the_library(tmp_path):
     assert done.stdout.strip() == "torch.Size([2, 6])", done.stderr
 
 
-def test_the_torch_backend_leaves_compiled_code_to_the_reference():
+def operators_in_graph(backend: str) -> list[str]:
+    """Of a graph that asks for the entropy."""
+
     def ask(emissions: Tensor, transitions: Tensor) -> Tensor:
         return LinearChainCRF(emissions, transitions, LENGTHS).entropy()
 
-    inputs = scores(6)
-    with ops.use_backend("rescaled"):
-        compiled = torch.compile(ask, backend="aot_eager", fullgraph=True)
-        found = value_and_gradients(compiled, inputs)
+    inputs, counter = scores(6), CompileCounterWithBackend("aot_eager")
+    with ops.use_backend(backend):
+        found = value_and_gradients(torch.compile(ask, backend=counter, fullgraph=True), inputs)
     assert_close(found, value_and_gradients(ask, inputs))
+    modules = [m for graph in counter.graphs for m in graph.modules() if hasattr(m, "graph")]
+    targets = [str(node.target) for module in modules for node in module.graph.nodes]
+    return [target.split(".")[1] for target in targets if target.startswith("structdist.")]
 
 
-class Versioned:
-    """The operators by their names without a version."""
-
-    def __getattr__(self, name: str):
-        plain = name in ("chain_viterbi", "gumbel_noise")
-        full = name if plain else f"{name}_{native.library.VERSION}"
-        return getattr(torch.ops.structdist, full)
+@over_backends
+def test_graphs_hold_operators(backend: str):
+    names = [OPERATORS[backend].full_name(name) for name in ("filter", "entropy")]
+    assert set(names) <= set(operators_in_graph(backend))
+    assert all(backend in name for name in names)
 
 
-def operator_calls():
+def test_a_backend_without_operators_leaves_compiled_code_to_the_reference(monkeypatch):
+    monkeypatch.delitem(OPERATORS, "rescaled")
+    assert operators_in_graph("rescaled") == []
+
+
+@needs_native
+def test_graphs_do_not_run_where_their_backend_cannot(monkeypatch):
+    """They are moved to devices that they were not made for."""
+    monkeypatch.setattr(native, "unsupported", lambda chain: "it serves CPU tensors")
+    operator = getattr(torch.ops.structdist, OPERATORS["native"].full_name("viterbi"))
+    with pytest.raises(RuntimeError, match="'native': it serves CPU tensors"):
+        operator([x.detach() for x in scores(2)] + [torch.tensor([5, 3])], [], [], [])
+
+
+def operator_calls(backend: str) -> dict[str, tuple]:
+    """Arguments for each operator of a backend, by its short name."""
     chain = [x.detach() for x in scores(2)] + [torch.tensor([5, 3])]
-    library = Versioned()
-    state = library.chain_filter(chain, [], [], [])
-    value, given = library.chain_entropy(chain, state, [], [])
+
+    def call(name: str, *arguments: Any) -> list[Tensor]:
+        return operator_of(backend, name)(chain, *arguments, [])
+
+    state = call("filter", [], [])
     grad, temperature = torch.ones(2), torch.tensor(0.5, dtype=torch.float64)
     gumbel = GUMBEL[:, :2].contiguous()
-    soft, path = library.chain_gumbel_ffbs(chain, state, [gumbel, temperature], [])
-    relaxed, choice, known = library.chain_relaxed_viterbi(chain, [], [None, temperature], [])
+    soft, path = call("gumbel_ffbs", state, [gumbel, temperature])
+    relaxed, choice, known = call("relaxed_viterbi", [], [temperature])
+    of_soft, of_relaxed = torch.ones_like(soft), torch.ones_like(relaxed)
     values = [torch.ones(2, T, K), torch.ones(K, K)]
-    found, means = library.chain_expectation(chain, state, values, [])
+    expected = [*values, *call("expectation", state, values), grad]
     uniform = torch.rand(4, 2, T, dtype=torch.float64)
-    both = [True, True]
+    both, all_three = [True, True], [True, True, True]
     return {
-        "chain_filter": (chain, [], [], []),
-        "chain_log_partition": (chain, state, [], []),
-        "chain_log_partition_adjoint": (chain, state, [grad], both),
-        "chain_marginals": (chain, state, [], []),
-        "chain_edge_marginals": (chain, state, [], []),
-        "chain_entropy": (chain, state, [], []),
-        "chain_entropy_adjoint": (chain, state, [value, given, grad], both),
-        "chain_expectation": (chain, state, values, []),
-        "chain_expectation_adjoint": (chain, state, [*values, found, means, grad], both * 2),
-        "chain_sample_paths": (chain, state, [uniform], []),
-        "chain_gumbel_ffbs": (chain, state, [gumbel, temperature], []),
-        "chain_gumbel_ffbs_adjoint": (
-            chain,
-            state,
-            [temperature, soft, path, torch.ones_like(soft)],
-            [True, True, True],
-        ),
-        "chain_viterbi": (chain, [], [], []),
-        "chain_relaxed_viterbi": (chain, [], [None, temperature], []),
-        "chain_relaxed_viterbi_adjoint": (
+        "filter": (chain, [], [], []),
+        "log_partition": (chain, state, [], []),
+        "log_partition_adjoint": (chain, state, [grad], both),
+        "marginals": (chain, state, [], []),
+        "edge_marginals": (chain, state, [], []),
+        "entropy": (chain, state, [], []),
+        "entropy_adjoint": (chain, state, [*call("entropy", state, []), grad], both),
+        "expectation": (chain, state, values, []),
+        "expectation_adjoint": (chain, state, expected, both * 2),
+        "sample_paths": (chain, state, [uniform], []),
+        "gumbel_ffbs": (chain, state, [gumbel, temperature], []),
+        "gumbel_ffbs_adjoint": (chain, state, [temperature, soft, path, of_soft], all_three),
+        "viterbi": (chain, [], [], []),
+        "relaxed_viterbi": (chain, [], [temperature], []),
+        "relaxed_viterbi_adjoint": (
             chain,
             [],
-            [temperature, known, relaxed, choice, torch.ones_like(relaxed)],
-            [True, True, True],
+            [temperature, known, relaxed, choice, of_relaxed],
+            all_three,
         ),
-        "gumbel_noise": (torch.tensor(3), [2, 4], torch.float32),
     }
 
 
-@pytest.mark.parametrize("name", operator_calls() if native.library.unavailable is None else [])
-def test_operators_are_what_they_say(name: str):
+def operator_of(backend: str, name: str) -> Any:
+    return getattr(torch.ops.structdist, OPERATORS[backend].full_name(name))
+
+
+def opcheck(operator: Any, arguments: tuple) -> None:
     """Torch's own checks: the schema, the shapes of the fake kernel, and tracing.
 
     What the forward pass leaves in its memory beyond what it needs is anything: hence no check
     that two calls give the same bits there.
     """
-    operator = getattr(Versioned(), name).default
-    checks = ("test_schema", "test_faketensor")
-    torch.library.opcheck(operator, operator_calls()[name], test_utils=checks)
+    torch.library.opcheck(
+        operator.default, arguments, test_utils=("test_schema", "test_faketensor")
+    )
+
+
+@over_backends
+@pytest.mark.parametrize("name", operators.OPERATORS)
+def test_operators_are_what_they_say(name: str, backend: str):
+    opcheck(operator_of(backend, name), operator_calls(backend)[name])
+
+
+@needs_native
+def test_the_operator_of_noise_is_what_it_says():
+    opcheck(torch.ops.structdist.gumbel_noise, (torch.tensor(3), [2, 4], torch.float32))
 
 
 def test_forward_mode_derivatives():
@@ -257,6 +321,7 @@ def test_forward_mode_derivatives():
     assert_close(found.sum(), (gradient * tangent).sum())
 
 
+@needs_native
 def test_a_compiled_backend_is_not_used_eagerly():
     chain = Chain(*(x.detach() for x in scores(2)), torch.tensor([5, 5]))
     forward = ops.run_forward(chain)

@@ -5,7 +5,9 @@ backends. For linear chains those are `native` (compiled, on the CPU) and `resca
 device). `registry` picks one for each problem, `autograd` puts their gradients into a graph.
 
 A new backend is a folder with the functions of `backend.Backend`, and a name in the line that
-registers its structure, below. A new structure is a problem, a reference and one such line.
+registers its structure, below; with a `Layout` its functions are `operators` too, which compiled
+graphs keep (without, those are left to the reference). A new structure is a problem, a reference
+and one such line.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from structdist.ops import finite, native, operations, reference, rescaled
 from structdist.ops.autograd import Forward, answer, run_forward
 from structdist.ops.chain import Chain, in_chain
 from structdist.ops.finite import bounded_scores, rounded
-from structdist.ops.native import operators as native_operators
+from structdist.ops.native.operators import as_operators as native_operators
 from structdist.ops.noise import gumbel_noise
 from structdist.ops.problem import Best, Draw, KBest, Problem, Temperature, Values
 from structdist.ops.reference import enumerate_paths
@@ -30,6 +32,7 @@ from structdist.ops.registry import (
     register,
     use_backend,
 )
+from structdist.ops.rescaled.operators import as_operators as rescaled_operators
 from structdist.ops.transforms import numbers_are_hidden, transforming
 
 __all__ = [
@@ -65,7 +68,14 @@ __all__ = [
     "viterbi",
 ]
 
-register(Chain, "linear chain", reference, native, rescaled, operators=[native_operators])
+register(
+    Chain,
+    "linear chain",
+    reference,
+    native,
+    rescaled,
+    operators=[native_operators, rescaled_operators],
+)
 
 
 def all_below_inf(x: Tensor) -> bool:

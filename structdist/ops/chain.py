@@ -71,9 +71,15 @@ def in_chain(lengths: Tensor, num_steps: int) -> Tensor:
 
 def without_padding(chain: Chain) -> Chain:
     """Zeros in place of whatever stands beyond the lengths, so that not even NaN gets through."""
-    emissions, transitions, lengths = chain
-    active = in_chain(lengths, emissions.shape[1])
-    emissions = torch.where(active[..., None], emissions, 0.0)
+    active = in_chain(chain.lengths, chain.emissions.shape[1])
+    emissions = torch.where(active[..., None], chain.emissions, 0.0)
+    return Chain(bounded_scores(emissions), transitions_without_padding(chain), chain.lengths)
+
+
+def transitions_without_padding(chain: Chain) -> Tensor:
+    """The transitions alone, with zeros in place of those beyond the lengths."""
+    transitions = chain.transitions
     if chain.form is EdgeForm.PER_STEP:
+        active = in_chain(chain.lengths, chain.emissions.shape[1])
         transitions = torch.where(active[:, 1:, None, None], transitions, 0.0)
-    return Chain(bounded_scores(emissions), bounded_scores(transitions), lengths)
+    return bounded_scores(transitions)

@@ -31,3 +31,23 @@ def test_float32_is_close_to_float64(form: str):
     for f in (ops.log_partition, lambda c, forward: ops.marginals(c, forward, 0), ops.entropy):
         found, expected = f(single, ops.run_forward(single)), f(double, ops.run_forward(double))
         torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_bad_lengths_stay_within_memory():
+    """They count as the nearest that can be."""
+    chain = make_chain("shared", "plain", 7, 4)
+    emissions = chain.emissions.nan_to_num()[:3]
+    found, expected = (
+        Chain(emissions, chain.transitions, torch.tensor(lengths))
+        for lengths in ([7, 1000, -7], [7, 7, 0])
+    )
+    uniform = torch.rand(2, 3, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    for ask in (
+        ops.log_partition,
+        ops.entropy,
+        lambda c, forward: ops.marginals(c, forward, 0),
+        lambda c, forward: ops.sample_paths(c, forward, uniform),
+        lambda c, _: ops.viterbi(c).path,
+    ):
+        wanted = ask(expected, ops.run_forward(expected))
+        torch.testing.assert_close(ask(found, ops.run_forward(found)), wanted)

@@ -2,49 +2,72 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
-from structdist.ops.chain import Chain, in_chain, without_padding
-from structdist.ops.edges import EdgeForm, edges_at
+from structdist.ops.chain import Chain, in_chain, transitions_without_padding
+from structdist.ops.edges import EdgeForm, edges_at, every_edge
+from structdist.ops.finite import bounded_scores
 from structdist.ops.problem import Best, Draw, Grads, Needs, Temperature
-from structdist.ops.reference import relaxed_backtrack
-from structdist.ops.rescaled.backtrack import through_softmax
-from structdist.ops.rescaled.edges import EdgeGrads
-from structdist.ops.rescaled.state import grad_of_temperature
+from structdist.ops.rescaled.backtrack import relax, through_softmax
+from structdist.ops.rescaled.state import active_steps, grad_of_temperature, last_step
+
+
+class _BestPaths(NamedTuple):
+    prefix: Tensor  # [T, N, K] float64: the best score of paths that end in a state; padding -inf
+    came_from: Tensor  # [T, N, K]: the state before it; beyond the last step, the best last state
+    path: Tensor  # [T, N]; in the padding any state
+
+
+def _best_paths(chain: Chain, transitions: Tensor) -> _BestPaths:
+    """With transitions that have no padding. O(N T K^2)."""
+    emissions, lengths = bounded_scores(chain.emissions).transpose(0, 1), chain.lengths
+    prefix = torch.empty(emissions.shape, dtype=torch.float64, device=emissions.device)
+    over = ~active_steps(lengths, len(prefix))
+    prefix.copy_(emissions).masked_fill_(over, -torch.inf)
+    came_from = torch.zeros_like(prefix, dtype=torch.long)
+    scores = torch.empty_like(prefix[0])
+    for t in range(1, len(prefix)):
+        moves = prefix[t - 1].unsqueeze(-1) + edges_at(transitions, t - 1)
+        torch.max(moves, 1, out=(scores, came_from[t]))
+        prefix[t].add_(scores)
+    last = last_step(prefix, lengths).argmax(-1)
+    came_from = torch.where(over, last.unsqueeze(-1), came_from)
+    path = torch.empty_like(came_from[..., 0])
+    path[-1] = last
+    for t in reversed(range(len(path) - 1)):
+        torch.gather(came_from[t + 1], 1, path[t + 1].unsqueeze(-1), out=path[t].unsqueeze(-1))
+    return _BestPaths(prefix, came_from, path)
 
 
 def viterbi(chain: Chain) -> Best:
     """The best path [N, T] and its score [N]. O(N T K^2)."""
-    prefix, _ = _best_prefixes(chain)
-    score = torch.where(chain.lengths > 0, prefix[:, -1].amax(-1), 0.0)
-    return Best(_backtrack(chain, prefix, temperature=1.0).path[0], score)
+    best = _best_paths(chain, transitions_without_padding(chain))
+    score = last_step(best.prefix, chain.lengths).amax(-1)
+    active = in_chain(chain.lengths, len(best.path))
+    return Best(best.path.T * active, torch.where(chain.lengths > 0, score, 0.0))
 
 
 def relaxed_viterbi(chain: Chain, temperature: Temperature) -> tuple[Draw, Tensor]:
     """The best path (S = 1) relaxed, and where each best score comes from. O(N T K^2)."""
-    prefix, came_from = _best_prefixes(chain)
-    draw = _backtrack(chain, prefix, temperature)
-    return Draw(draw.soft.to(chain.emissions.dtype), draw.path), came_from
+    transitions = transitions_without_padding(chain)
+    prefix, came_from, path = _best_paths(chain, transitions)
+    active = in_chain(chain.lengths, len(path))
+    path = path.T * active  # [N, T]
+    moves = _moves_into(transitions, path[:, 1:])
+    prefix[:-1] += torch.where(active[:, 1:, None], moves, 0.0).transpose(0, 1)
+    soft = relax(prefix.unsqueeze(1), temperature, chain.emissions.dtype)
+    return Draw(soft, path.unsqueeze(0)), came_from
 
 
-def _best_prefixes(chain: Chain) -> tuple[Tensor, Tensor]:
-    """[N, T, K]: the best score (float64) of paths that end in a state, and the state before it."""
-    emissions, transitions, lengths = without_padding(chain)
-    active = in_chain(lengths, emissions.shape[1])
-    prefix = [emissions[:, 0].double()]
-    came_from = [torch.zeros_like(prefix[0], dtype=torch.long)]
-    for t in range(1, emissions.shape[1]):
-        best, state = (prefix[-1].unsqueeze(-1) + edges_at(transitions, t - 1)).max(1)
-        prefix.append(torch.where(active[:, t, None], best + emissions[:, t], prefix[-1]))
-        came_from.append(state)
-    return torch.stack(prefix, 1), torch.stack(came_from, 1)
-
-
-def _backtrack(chain: Chain, prefix: Tensor, temperature: Temperature) -> Draw:
-    _, transitions, lengths = without_padding(chain)
-    no_noise = torch.zeros_like(prefix)[None]
-    return relaxed_backtrack(prefix, transitions, lengths, no_noise, temperature)
+def _moves_into(transitions: Tensor, states: Tensor) -> Tensor:
+    """[N, T-1, K]: scores of moving into the states [N, T-1] of one path."""
+    into = every_edge(transitions).transpose(-1, -2)
+    into = into.expand(*states.shape, *into.shape[-2:])
+    index = states[..., None, None].expand(*states.shape, 1, into.shape[-1])
+    return into.gather(-2, index).squeeze(-2)
 
 
 def relaxed_viterbi_adjoint(
@@ -57,17 +80,26 @@ def relaxed_viterbi_adjoint(
 ) -> Grads:
     """Gradients from that of the relaxed path [1, N, T, K]. O(N T K)."""
     grad_prefix, columns = through_softmax(chain, draw, temperature, grad, needs)
-    num_steps, num_states = grad_prefix.shape[1:]
-    active = in_chain(chain.lengths, num_steps).unsqueeze(-1)
-    shared = chain.form is EdgeForm.SHARED
-    grads, grad_edges = list(grad_prefix.unbind(1)), EdgeGrads(chain.transitions)
-    for t in reversed(range(1, num_steps)):
-        here = torch.where(active[:, t], grads[t], 0.0)
-        grads[t - 1] = grads[t - 1].scatter_add(1, came_from[:, t], here)
-        if needs[1]:
-            moves = here.new_zeros(len(here), num_states, num_states)
-            moves.scatter_(1, came_from[:, t].unsqueeze(1), here.unsqueeze(1))
-            grad_edges.add(t - 1, moves.sum(0, keepdim=True) if shared else moves)
+    grads = grad_prefix.transpose(0, 1).contiguous()  # [T, N, K], 0 in the padding
+    for t in reversed(range(1, len(grads))):
+        grads[t - 1].scatter_add_(1, came_from[t], grads[t])
+    transitions = None
+    if columns is not None:
+        transitions = columns + _sum_of_moves(chain, came_from[1:], grads[1:])
     of_temperature = grad_of_temperature(draw, temperature, grad, needs)
-    transitions = None if columns is None else grad_edges.total + columns
-    return torch.stack(grads, 1), transitions, of_temperature
+    return grads.transpose(0, 1).contiguous(), transitions, of_temperature
+
+
+def _sum_of_moves(chain: Chain, came_from: Tensor, grads: Tensor) -> Tensor:
+    """What each best move gets, [T-1, N, K] by the state it goes into, in the form of the edges."""
+    total = torch.zeros_like(chain.transitions)
+    num_states = total.shape[-1]
+    index = came_from * num_states + torch.arange(num_states, device=total.device)
+    if chain.form is EdgeForm.SHARED:
+        total.view(-1).index_add_(0, index.flatten(), grads.flatten())
+    elif chain.form is EdgeForm.PER_CHAIN:
+        by_chain = index.transpose(0, 1).flatten(1), grads.transpose(0, 1).flatten(1)
+        total.flatten(1).scatter_add_(1, *by_chain)
+    else:
+        total.flatten(2).scatter_(2, index.transpose(0, 1), grads.transpose(0, 1))
+    return total

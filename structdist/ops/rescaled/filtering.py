@@ -5,90 +5,122 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from structdist.ops.chain import Chain, full_precision, in_chain, without_padding
-from structdist.ops.edges import EdgeForm, edges_at, edges_into
-from structdist.ops.finite import rounded
+from structdist.ops.chain import Chain, full_precision, transitions_without_padding
+from structdist.ops.edges import edges_into
+from structdist.ops.finite import bounded_scores, rounded
 from structdist.ops.problem import Grads, Needs
-from structdist.ops.rescaled.edges import (
-    TRUST,
-    EdgeGrads,
-    Edges,
-    Underflow,
+from structdist.ops.rescaled.conditionals import Conditionals
+from structdist.ops.rescaled.edges import TRUST, Edges
+from structdist.ops.rescaled.state import (
+    Filtered,
+    active_steps,
     at_last_step,
-    inverse_of,
-    times,
-    weights_of,
+    edge_marginals,
+    finite_or_zero,
+    last_step,
 )
-from structdist.ops.rescaled.state import Filtered, edge_marginals
 
 
 @torch.no_grad()
 def filter(chain: Chain) -> tuple[Filtered, None]:
     """The forward pass. O(N T K^2) time, O(N T K) memory besides the exp of the transitions.
 
-    Whether a chain has no path is not said: that would be one more wait for the device.
+    The host looks at the device once, to see whether any sum is small. Where one is, a second look
+    tells sums that underflowed from those that are empty, since something is forbidden. The state
+    says what was found, so that nothing that is asked about it afterwards has to look. Whether a
+    chain has no path is not said: that would be one more wait for the device.
     """
-    chain = without_padding(chain)
     with full_precision(chain.emissions.device):
-        filtered = _filter(chain, in_log_space=False)
-        if _underflows(chain, filtered):
-            filtered = _filter(chain, in_log_space=True)
+        edges = Edges(transitions_without_padding(chain))
+        filtered, norm = _filter(chain, edges)
+        trust = TRUST[norm.dtype] / norm[:-1].clamp_(max=1)  # what was lost was lost before this
+        any_small = _any_small(filtered, trust, chain.lengths)
+        if any_small and _any_underflow(chain, edges, filtered, trust):
+            filtered = _filter_in_log_space(chain, edges)
     return filtered, None
 
 
-def _filter(chain: Chain, in_log_space: bool) -> Filtered:
-    """With sums that underflow redone `in_log_space`, or (one look the less a step) left alone."""
-    emissions, transitions, lengths = chain
-    active = in_chain(lengths, emissions.shape[1])
-    edges = Edges(transitions)
-    here, norm = _normalize(emissions[:, 0].double())
-    log_alpha, incoming = [here], [torch.ones_like(emissions[:, 0])]
-    log_norm = [torch.where(active[:, 0], norm, 0.0)]
-    for t in range(1, emissions.shape[1]):
-        before = log_alpha[-1]
-        q = times(weights_of(before, emissions.dtype), edges_at(edges.weight, t - 1))
-        log_q = q.log().double() + edges.peak_at(t - 1)
-        if in_log_space:
-            log_q = _redo_underflow(log_q, q, before, transitions, t)
-        here, norm = _normalize(log_q + emissions[:, t])
-        going_on = active[:, t]
-        log_alpha.append(torch.where(going_on[:, None], here, before))
-        log_norm.append(torch.where(going_on, norm, 0.0))
-        incoming.append(q)
-    total = torch.logsumexp(log_alpha[-1], -1) + torch.stack(log_norm, 1).sum(1)
-    log_z = torch.where(lengths > 0, total, 0.0)
-    every_alpha = torch.stack(log_alpha, 1)
-    weights = torch.where(active[..., None], weights_of(every_alpha, emissions.dtype), 0.0)
-    return Filtered(every_alpha, weights, torch.stack(incoming, 1), log_z)
+def _filter(chain: Chain, edges: Edges) -> tuple[Filtered, Tensor]:
+    """The state, and by what each step was divided [T, N, 1]."""
+    scores = _scores_of_steps(chain, edges)
+    shift = finite_or_zero(scores.amax(-1, keepdim=True))
+    weights = scores.sub_(shift).to(chain.emissions.dtype).exp_()
+    incoming, norm = torch.empty_like(weights), torch.empty_like(shift, dtype=weights.dtype)
+    incoming[0].fill_(1.0)
+    norm[0].fill_(1.0)
+    p, q, largest = edges.rows(weights), edges.rows(incoming), edges.rows(norm)
+    least, product = torch.finfo(weights.dtype).tiny, edges.product
+    for t, matrix in enumerate(edges.matrices(len(p) - 1), 1):
+        product(p[t - 1], matrix, out=q[t])
+        p[t].mul_(q[t])
+        torch.amax(p[t], -1, keepdim=True, out=largest[t]).clamp_(min=least)
+        p[t].div_(largest[t])
+    log_norm = norm.double().log_().add_(shift)
+    log_total = last_step(weights, chain.lengths).double().sum(-1).log()
+    log_z = _log_z(log_total, log_norm, chain.lengths)
+    return Filtered(weights, incoming, log_norm, log_z, None), norm
 
 
-def _normalize(log_weight: Tensor) -> tuple[Tensor, Tensor]:
-    norm = log_weight.amax(-1)
-    return log_weight - torch.where(norm.isinf(), 0.0, norm)[:, None], norm
+def _scores_of_steps(chain: Chain, edges: Edges) -> Tensor:
+    """[T, N, K] float64: emissions and, but for the first step, the peaks of the columns."""
+    emissions = bounded_scores(chain.emissions).transpose(0, 1)
+    scores = torch.empty(emissions.shape, dtype=torch.float64, device=emissions.device)
+    scores.copy_(emissions)[1:].add_(edges.peak)
+    return scores.masked_fill_(~active_steps(chain.lengths, len(scores)), -torch.inf)
 
 
-def _underflows(chain: Chain, filtered: Filtered) -> bool:
-    """Is any sum small without being empty? (One look at the end, not one a step.)"""
-    emissions, transitions, lengths = chain
-    small = filtered.incoming[:, 1:] < TRUST[emissions.dtype]
-    small &= in_chain(lengths, emissions.shape[1])[:, 1:, None]
-    if not small.any():
-        return False
-    possible = (filtered.log_alpha[:, :-1] > -torch.inf).to(emissions.dtype)
-    allowed = (transitions > -torch.inf).to(emissions.dtype)
-    if chain.form is EdgeForm.PER_STEP:
-        ways = (possible.unsqueeze(-2) @ allowed).squeeze(-2)
-    else:
-        ways = possible @ allowed
+def _log_z(log_total: Tensor, log_norm: Tensor, lengths: Tensor) -> Tensor:
+    """[N], from the log of the sum of each chain's last weights and what steps were divided by."""
+    log_z = log_total + torch.where(active_steps(lengths, len(log_norm)), log_norm, 0.0).sum((0, 2))
+    return torch.where(lengths > 0, log_z, 0.0)
+
+
+def _any_small(filtered: Filtered, trust: Tensor, lengths: Tensor) -> bool:
+    """Is any sum too small to trust?"""
+    small = filtered.incoming[1:].amin(-1, keepdim=True) <= trust
+    return bool((small & active_steps(lengths, len(filtered.incoming))[1:]).any())
+
+
+def _any_underflow(chain: Chain, edges: Edges, filtered: Filtered, trust: Tensor) -> bool:
+    """Is any of the small sums not empty?"""
+    incoming, emissions = filtered.incoming, chain.emissions.transpose(0, 1)
+    possible = (incoming > 0) & (emissions > -torch.inf)
+    allowed = (edges.scores > -torch.inf).to(incoming.dtype)
+    ways = edges.products(possible[:-1].to(incoming.dtype), allowed)
+    small = (incoming[1:] <= trust) & active_steps(chain.lengths, len(incoming))[1:]
     return bool((small & (ways > 0)).any())
 
 
-def _redo_underflow(
-    log_q: Tensor, q: Tensor, before: Tensor, transitions: Tensor, t: int
-) -> Tensor:
-    item, state = (q < TRUST[q.dtype]).nonzero(as_tuple=True)
-    logits = before[item] + edges_into(transitions, t - 1, state, item)
-    return log_q.index_put((item, state), torch.logsumexp(logits, -1))
+def _filter_in_log_space(chain: Chain, edges: Edges) -> Filtered:
+    """The same in float64 logs, with sums that underflow as log-sum-exp: a few looks a step."""
+    emissions, dtype = bounded_scores(chain.emissions), chain.emissions.dtype
+    scores, active = _scores_of_steps(chain, edges), active_steps(chain.lengths, emissions.shape[1])
+    weights = torch.empty_like(scores, dtype=dtype)
+    log_alpha, incoming = torch.empty_like(scores), torch.ones_like(weights)
+    log_norm = torch.empty_like(scores[..., :1])
+    p, q, matrices = edges.rows(weights), edges.rows(incoming), edges.matrices(len(scores) - 1)
+    for t, here in enumerate(scores):
+        if t > 0:
+            edges.product(p[t - 1], matrices[t - 1], out=q[t])
+            here += incoming[t].log()
+            small = (incoming[t] <= TRUST[dtype]) & active[t]
+            item, state = small.nonzero(as_tuple=True)
+            logits = log_alpha[t - 1][item] + edges_into(edges.scores, t - 1, state, item)
+            here[item, state] = torch.logsumexp(logits, -1) + emissions[item, t, state]
+        log_norm[t] = finite_or_zero(here.amax(-1, keepdim=True))
+        torch.sub(here, log_norm[t], out=log_alpha[t])
+        torch.exp(log_alpha[t].to(dtype), out=weights[t])
+    log_total = torch.logsumexp(last_step(log_alpha, chain.lengths), -1)
+    log_z = _log_z(log_total, log_norm, chain.lengths)
+    return Filtered(weights, incoming, log_norm, log_z, log_alpha)
+
+
+def log_weights(chain: Chain, filtered: Filtered, edges: Edges) -> Tensor:
+    """[T, N, K] float64: logs of the weights of prefixes, small ones included."""
+    if filtered.log_alpha is not None:
+        return filtered.log_alpha
+    scores = _scores_of_steps(chain, edges)
+    return scores.add_(filtered.incoming.log()).sub_(filtered.log_norm)
 
 
 def log_partition(chain: Chain, filtered: Filtered, dtype: torch.dtype) -> Tensor:
@@ -99,45 +131,41 @@ def log_partition(chain: Chain, filtered: Filtered, dtype: torch.dtype) -> Tenso
 
 def log_partition_adjoint(chain: Chain, filtered: Filtered, grad: Tensor, needs: Needs) -> Grads:
     """Gradients of scores from that of log Z [N]. O(N T K^2)."""
-    upstream = at_last_step(filtered, chain.lengths, grad)
-    return filter_adjoint(chain, filtered, upstream, needs)
+    edges = Edges(transitions_without_padding(chain))
+    return _log_partition_adjoint(chain, filtered, edges, grad, with_edges=needs[1])
+
+
+def _log_partition_adjoint(
+    chain: Chain, filtered: Filtered, edges: Edges, grad: Tensor, with_edges: bool
+) -> tuple[Tensor, Tensor | None]:
+    conditionals = Conditionals(edges, filtered, chain.lengths)
+    last = (conditionals.last * grad.unsqueeze(-1)).to(filtered.weights.dtype)
+    upstream = at_last_step(last, chain.lengths, len(filtered.weights))
+    return _adjoint(conditionals, upstream, with_edges)
+
+
+def filter_adjoint(chain: Chain, filtered: Filtered, upstream: Tensor, needs: Needs) -> Grads:
+    """Gradients of scores from that of log weights [N, T, K], 0 in the padding. O(N T K^2)."""
+    edges = Edges(transitions_without_padding(chain))
+    conditionals = Conditionals(edges, filtered, chain.lengths)
+    upstream = upstream.transpose(0, 1).to(filtered.weights.dtype).contiguous()
+    return _adjoint(conditionals, upstream, with_edges=needs[1])
+
+
+def _adjoint(
+    conditionals: Conditionals, upstream: Tensor, with_edges: bool
+) -> tuple[Tensor, Tensor | None]:
+    with full_precision(upstream.device):
+        swept = conditionals.sweep(upstream, with_edges=with_edges)
+        grad_edges = conditionals.sum_of_moves(swept) if with_edges else None
+    return swept.grad.transpose(0, 1).contiguous(), grad_edges
 
 
 def marginals(chain: Chain, filtered: Filtered, part: int) -> Tensor:
     """Of nodes [N, T, K], the gradient of log Z; or of edges [N, T-1, K, K]."""
-    ones = torch.ones_like(filtered.log_z)
-    nodes, _ = log_partition_adjoint(chain, filtered, ones, (True, False))
-    assert nodes is not None
+    edges, ones = Edges(transitions_without_padding(chain)), torch.ones_like(filtered.log_z)
+    nodes, _ = _log_partition_adjoint(chain, filtered, edges, ones, with_edges=False)
     nodes = nodes.clamp_(max=1)  # not a rounding error more
-    return edge_marginals(chain, filtered, nodes) if part else nodes
-
-
-def filter_adjoint(chain: Chain, filtered: Filtered, upstream: Tensor, needs: Needs) -> Grads:
-    """Gradients of scores from that of log_alpha [N, T, K]. O(N T K^2)."""
-    chain = without_padding(chain)
-    with full_precision(chain.emissions.device):
-        return _filter_adjoint(chain, filtered, upstream, with_edges=needs[1])
-
-
-def _filter_adjoint(chain: Chain, filtered: Filtered, upstream: Tensor, with_edges: bool) -> Grads:
-    emissions, transitions, lengths = chain
-    num_steps, dtype = emissions.shape[1], emissions.dtype
-    active = in_chain(lengths, num_steps).unsqueeze(-1)
-    edges, underflow = Edges(transitions), Underflow(chain, filtered)
-    grad_edges = EdgeGrads(transitions) if with_edges else None
-    grads = list(torch.where(active, upstream.to(dtype), 0.0).unbind(1))
-    for t in reversed(range(1, num_steps)):
-        p = filtered.weights[:, t - 1]
-        scaled = torch.where(active[:, t], grads[t] * inverse_of(filtered.incoming[:, t]), 0.0)
-        weight = edges_at(edges.weight, t - 1)
-        pulled = p * times(scaled, weight.transpose(-1, -2))
-        if grad_edges:
-            grad_edges.add(t - 1, weight * grad_edges.outer(p, scaled))
-        if underflow.any:
-            n, j, w = underflow.at(t)
-            columns = (w * grads[t][n, j].unsqueeze(-1)).to(dtype)
-            pulled.index_add_(0, n, columns)
-            if grad_edges:
-                grad_edges.add_columns(t - 1, n, j, columns)
-        grads[t - 1] = grads[t - 1] + pulled
-    return torch.stack(grads, 1), grad_edges.total if grad_edges else None
+    if part == 0:
+        return nodes
+    return edge_marginals(chain, log_weights(chain, filtered, edges).transpose(0, 1), nodes)

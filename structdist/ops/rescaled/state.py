@@ -1,4 +1,7 @@
-"""What the forward pass keeps, and pieces of algebra that the compiled twin shares."""
+"""What the forward pass keeps, and pieces of algebra that the compiled twin shares.
+
+Inside this backend steps come first, [T, N, K]: what a step reads and writes lies together.
+"""
 
 from __future__ import annotations
 
@@ -7,35 +10,65 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from structdist.ops.chain import Chain, without_padding
+from structdist.ops.chain import Chain, in_chain, transitions_without_padding
 from structdist.ops.edges import every_edge
 from structdist.ops.problem import Draw, Needs, Temperature
 from structdist.semirings import softmax
 
 
 class Filtered(NamedTuple):
-    """The forward state. Padding is 0 where said, and otherwise anything."""
+    """The forward state. In the padding weights and sums are 0, hence log weights -inf.
 
-    log_alpha: Tensor  # [N, T, K] float64: log weights of prefixes, the largest of each step 0
-    weights: Tensor  # [N, T, K]: exp of log_alpha; padding 0
-    incoming: Tensor  # [N, T, K]: scaled sums over the states before; step 0 is anything too
+    Where no sum underflows there is no `log_alpha`: `filtering.log_weights` finds it from the rest.
+    """
+
+    weights: Tensor  # [T, N, K]: weights of prefixes, the largest of each step 1
+    incoming: Tensor  # [T, N, K]: scaled sums over the states before; 1 at the first step
+    log_norm: Tensor  # [T, N, 1] float64: log of what each step was divided by
     log_z: Tensor  # [N] float64
+    log_alpha: Tensor | None  # [T, N, K] float64: log of the weights, if any sum underflows
+
+
+def active_steps(lengths: Tensor, num_steps: int) -> Tensor:
+    """Which steps belong to their chain: bool [T, N, 1]."""
+    return in_chain(lengths, num_steps).T.unsqueeze(-1)
+
+
+def last_step(x: Tensor, lengths: Tensor) -> Tensor:
+    """[N, K]: the last step of each chain (the first of an empty one), of [T, N, K]."""
+    return x[_index_of_last_step(lengths, len(x))]
+
+
+def at_last_step(last: Tensor, lengths: Tensor, num_steps: int) -> Tensor:
+    """[T, N, K]: the rows [N, K] at the last step of each chain (see above), zeros elsewhere."""
+    rows = last.new_zeros(num_steps, *last.shape)
+    rows[_index_of_last_step(lengths, num_steps)] = last
+    return rows
+
+
+def _index_of_last_step(lengths: Tensor, num_steps: int) -> tuple[Tensor, Tensor]:
+    """Within memory, whatever the lengths."""
+    steps = (lengths - 1).clamp(0, num_steps - 1)
+    return steps, torch.arange(len(lengths), device=lengths.device)
+
+
+def finite_or_zero(x: Tensor) -> Tensor:
+    return torch.where(x.isinf(), 0.0, x)
 
 
 def column_peaks(transitions: Tensor) -> Tensor:
     """[..., K]: the largest score of moving into each state, 0 if all are -inf."""
-    peak = transitions.amax(-2)
-    return torch.where(peak.isinf(), 0.0, peak)
+    return finite_or_zero(transitions.amax(-2))
 
 
-def scaled_exp(transitions: Tensor) -> Tensor:
+def scaled_exp(transitions: Tensor, peaks: Tensor) -> Tensor:
     """Exp of transitions, each column scaled to have 1 as its largest entry."""
-    return (transitions - column_peaks(transitions).unsqueeze(-2)).exp()
+    return (transitions - peaks.unsqueeze(-2)).exp_()
 
 
-def surprisals(transitions: Tensor, weight: Tensor) -> Tensor:
+def surprisals(transitions: Tensor, weight: Tensor, peaks: Tensor) -> Tensor:
     """-log of the scaled exp of transitions, 0 where that is 0."""
-    return torch.where(weight > 0, column_peaks(transitions).unsqueeze(-2) - transitions, 0.0)
+    return torch.where(weight > 0, peaks.unsqueeze(-2) - transitions, 0.0)
 
 
 def narrowed(x: Tensor, dtype: torch.dtype) -> Tensor:
@@ -56,11 +89,10 @@ def shifted_values(transitions: Tensor, weight: Tensor, values: Tensor) -> Tenso
     return torch.where(weight > 0, shifted, 0.0)
 
 
-def edge_marginals(chain: Chain, filtered: Filtered, nodes: Tensor) -> Tensor:
-    """[N, T-1, K, K], from the marginals of nodes: P(i given j after it) times P(j)."""
-    after = nodes[:, 1:].unsqueeze(-2)
-    edges = every_edge(without_padding(chain).transitions)
-    before = softmax(filtered.log_alpha[:, :-1, :, None] + edges, -2).to(after.dtype)
+def edge_marginals(chain: Chain, log_alpha: Tensor, nodes: Tensor) -> Tensor:
+    """[N, T-1, K, K], from log weights and marginals of nodes: P(i given j after it) times P(j)."""
+    edges, after = every_edge(transitions_without_padding(chain)), nodes[:, 1:].unsqueeze(-2)
+    before = softmax(log_alpha[:, :-1].unsqueeze(-1) + edges, -2).to(after.dtype)
     return torch.where(after > 0, before * after, 0.0)
 
 
