@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import NamedTuple
 
 import torch
@@ -58,10 +58,27 @@ class Chain(NamedTuple):
 
 
 def full_precision(device: torch.device) -> AbstractContextManager[object]:
-    """Keeps autocast out of a block: products of weights need their digits."""
+    """Keeps autocast and TF32 out of a block: products of weights need their digits."""
+    if device.type == "cuda":
+        return _full_precision_on_cuda()
     if torch.is_autocast_enabled(device.type):
         return torch.autocast(device.type, enabled=False)
     return nullcontext()
+
+
+@contextmanager
+def _full_precision_on_cuda() -> Iterator[None]:
+    settings = torch.backends.cuda.matmul
+    name, exact = "fp32_precision", "ieee"
+    if not hasattr(settings, name):  # before torch 2.9
+        name, exact = "allow_tf32", False  # type: ignore[assignment]
+    before = getattr(settings, name)
+    setattr(settings, name, exact)
+    try:
+        with torch.autocast("cuda", enabled=False):
+            yield
+    finally:
+        setattr(settings, name, before)
 
 
 def in_chain(lengths: Tensor, num_steps: int) -> Tensor:

@@ -131,13 +131,19 @@ def backends(
     """
     found = []
     for problem_type, structure in _structures.items():
-        problem = problem_type.example(torch.device(device), dtype)
+        names = [*(backend.NAME for backend in structure.backends), REFERENCE]
+        try:
+            problem = problem_type.example(torch.device(device), dtype)
+        except (AssertionError, RuntimeError, NotImplementedError) as error:
+            reason = f"torch has no {device} here: {error}"
+            found += [BackendStatus(structure.name, name, False, reason) for name in names]
+            continue
         chosen = backend_for(problem)
-        names = {REFERENCE: "it is always there, in float64, and comes last"}
-        for backend in reversed(structure.backends):
-            reason = backend.unsupported(problem)
-            names = {backend.NAME: reason or "it could serve, after those before it", **names}
+        why = {REFERENCE: "it is always there, in float64, and comes last"}
+        for backend in structure.backends:
+            serves = "it could serve, after those before it"
+            why[backend.NAME] = backend.unsupported(problem) or serves
         in_use = REFERENCE if chosen is None else chosen.NAME
-        names[in_use] = "it was asked for" if forced_backend() else "the first that can serve"
-        found += [BackendStatus(structure.name, n, n == in_use, why) for n, why in names.items()]
+        why[in_use] = "it was asked for" if forced_backend() else "the first that can serve"
+        found += [BackendStatus(structure.name, n, n == in_use, why[n]) for n in names]
     return found

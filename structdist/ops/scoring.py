@@ -50,5 +50,7 @@ def _sum_of(scores: Tensor, index: Tensor, active: Tensor) -> Tensor:
 def _spread(scores: Tensor, index: Tensor, grad: Tensor) -> Tensor:
     """Gradients [S, N, T], added up where they belong, in the shape of the scores."""
     total = grad.new_zeros(scores.numel(), dtype=scores.dtype)
-    total.index_add_(0, index.reshape(-1), grad.to(scores.dtype).reshape(-1))
-    return total.view(scores.shape)
+    index, grad = index.reshape(-1), grad.to(scores.dtype).reshape(-1)
+    if total.is_cuda:  # where this sorts first, and adds in the same order in every run
+        return total.index_put_((index,), grad, accumulate=True).view(scores.shape)
+    return total.index_add_(0, index, grad).view(scores.shape)

@@ -26,7 +26,10 @@ as_operators = ChainOperators(
         version=library.VERSION,
         state_type=native.Filtered,
         state=_state,
-        given=_given,
+        given=lambda chain: (
+            native._shape_of_means(chain.emissions, in_log_space=True),
+            torch.uint8,
+        ),
         known=lambda chain: (chain.emissions.shape, torch.int32),
     ),
 )
