@@ -1,6 +1,7 @@
 # make setup     create .venv and install everything the project needs
 # make test      lint, types and tests (sets up if needed)
 # make test-all  the same with the slow tests
+# make test-gpu  the kernels for GPUs on a GPU, where there is one
 # make lint      lint and types alone
 # make demo      train a template VAE on the built-in corpus, look at what it learnt, write with it
 # make clean     remove what was built; runs/ stays
@@ -12,7 +13,7 @@ PARALLEL := --numprocesses auto --dist loadfile
 TRAIN := $(BIN)/python -m models train --config models/configs
 DEMO_TABLE := name[The Copper Kettle], eatType[pub], food[Georgian], area[old town]
 
-.PHONY: setup test test-all lint demo clean
+.PHONY: setup test test-all test-gpu lint demo clean
 
 setup: $(READY)
 
@@ -32,6 +33,9 @@ test: lint
 
 test-all: lint
 	$(BIN)/pytest $(PARALLEL) -m 'slow or not slow'
+
+test-gpu: setup
+	$(BIN)/pytest -rs tests/ops/triton/test_on_gpu.py tests/ops/triton/test_launches.py
 
 demo: setup
 	rm -rf runs/demo runs/demo-rnnlm

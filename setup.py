@@ -11,19 +11,21 @@ ROOT = Path(__file__).parent
 VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "structdist/__init__.py").read_text())[1]
 
 TORCH_STRUCT = ["torch-struct>=0.5"]
+TRITON = ["triton>=3.0; platform_system == 'Linux'"]  # which torch brings along where it has CUDA
 BENCHMARKS = [*TORCH_STRUCT, "pytorch-crf>=0.7.2", "rich>=13", "typer>=0.12", "matplotlib>=3.8"]
 MODELS = ["lightning>=2.4", "tensorboard>=2.16", "jsonargparse[signatures]>=4.49", "rich>=13"]
 MODELS += ["numpy>=1.26"]
 METRICS = ["sacrebleu>=2.4", "pycocoevalcap>=1.2", "nltk>=3.8", "rouge-score>=0.1.2"]
 EXTRAS = {
     "torch-struct": TORCH_STRUCT,
+    "triton": TRITON,
     "benchmarks": BENCHMARKS,
     "models": MODELS,
     "metrics": METRICS,
 }
 TOOLS = ["pytest>=8", "hypothesis>=6.100", "numpy>=1.26", "ruff>=0.6", "mypy>=1.11"]
 TOOLS += ["pytest-xdist>=3.5", "selenium>=4.20"]
-EXTRAS["dev"] = [*BENCHMARKS, *MODELS, *METRICS, *TOOLS]
+EXTRAS["dev"] = [*BENCHMARKS, *MODELS, *METRICS, *TRITON, *TOOLS]
 
 # Plain C++ behind C names, loaded with ctypes: it needs no torch to build and fits every version.
 # Where it does not compile, the install goes on without it, and torch does the work.

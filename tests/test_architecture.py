@@ -80,15 +80,20 @@ def test_semirings_are_a_leaf():
 def test_kernels_know_nothing_of_the_classes(path: Path):
     allowed = ("structdist.ops", "structdist.semirings")
     assert [name for name in ours(path) if not within(name, *allowed)] == []
-    assert outsiders(path) <= {"torch"}
+    assert outsiders(path) <= {"torch"} | optional_packages(path)
+
+
+def optional_packages(path: Path) -> set[str]:
+    """Of the plugin into torch-struct, and of kernels that are imported when first launched."""
+    if path.name == "compat.py":
+        return {"torch_struct"}
+    return {"triton"} if path.parent.name == "kernels" else set()
 
 
 @pytest.mark.parametrize("path", sources("structdist"), **ids)
 def test_library_needs_torch_alone(path: Path):
-    """`compat` is the plugin into torch-struct, which is optional."""
-    optional = {"torch_struct"} if path.name == "compat.py" else set()
     assert [name for name in ours(path) if not within(name, "structdist")] == []
-    assert outsiders(path) <= {"torch"} | optional
+    assert outsiders(path) <= {"torch"} | optional_packages(path)
 
 
 PUBLIC_MODULES = ("structdist", "structdist.nn", "structdist.compat")

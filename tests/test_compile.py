@@ -17,15 +17,15 @@ from torch.testing import assert_close
 from structdist import LinearChain, LinearChainCRF, ops
 from structdist.ops import Chain, native, operators
 from structdist.ops.registry import _structures
+from structdist.ops.triton.launching import interpreted
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 OPERATORS = _structures[Chain].operators  # by backend
 needs_native = pytest.mark.skipif(
     native.library.unavailable is not None, reason=str(native.library.unavailable)
 )
-over_backends = pytest.mark.parametrize(
-    "backend", [pytest.param("native", marks=needs_native), "rescaled"]
-)
+BACKENDS = ["triton"] if interpreted() else [pytest.param("native", marks=needs_native), "rescaled"]
+over_backends = pytest.mark.parametrize("backend", BACKENDS)
 
 T, K = 5, 3
 LENGTHS = torch.tensor([5, 4, 3, 2, 1, 0])

@@ -15,7 +15,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from structdist.ops import finite, native, operations, reference, rescaled
+from structdist.ops import finite, native, operations, reference, rescaled, triton
 from structdist.ops.autograd import Forward, answer, run_forward
 from structdist.ops.chain import Chain, in_chain
 from structdist.ops.finite import bounded_scores, rounded
@@ -34,6 +34,7 @@ from structdist.ops.registry import (
 )
 from structdist.ops.rescaled.operators import as_operators as rescaled_operators
 from structdist.ops.transforms import numbers_are_hidden, transforming
+from structdist.ops.triton.operators import as_operators as triton_operators
 
 __all__ = [
     "BackendStatus",
@@ -73,8 +74,9 @@ register(
     "linear chain",
     reference,
     native,
+    triton,
     rescaled,
-    operators=[native_operators, rescaled_operators],
+    operators=[native_operators, triton_operators, rescaled_operators],
 )
 
 

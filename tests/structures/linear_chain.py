@@ -11,6 +11,7 @@ from torch import Tensor
 
 from structdist import LinearChainCRF, ops
 from structdist.ops import Chain
+from structdist.ops.triton.launching import interpreted
 from tests.chains import EXAMPLES, FORMS, Example, fill_padding, forbid_some, random_example
 from tests.oracle import all_paths
 from tests.quantities import common_quantities
@@ -137,6 +138,7 @@ def any_chain(draw, batch_shapes: Sequence[tuple] = BATCH_SHAPES) -> Example:
 
 KINDS = ["plain", "forbidden", "wide"]
 SIZES = [(1, 3), (2, 1), (3, 5), (7, 4), (63, 17)]  # T, K
+SIZES_TO_INTERPRET = [(1, 3), (2, 1), (4, 17)]  # Triton's interpreter is slow
 NUM_CHAINS = 6
 
 
@@ -214,12 +216,13 @@ class LinearChains(Structure):
             f"{form}-{kind}-{size}": make_chain(form, kind, *size)
             for form in FORMS
             for kind in KINDS
-            for size in SIZES
+            for size in (SIZES_TO_INTERPRET if interpreted() else SIZES)
         }
 
     @property
     def few_problems(self) -> dict[str, Chain]:
-        wanted = {f"{form}-{kind}-(7, 4)" for form in FORMS for kind in ("plain", "forbidden")}
+        size = (4, 17) if interpreted() else (7, 4)
+        wanted = {f"{form}-{kind}-{size}" for form in FORMS for kind in ("plain", "forbidden")}
         wanted |= {"shared-wide-(3, 5)", "per_step-plain-(1, 3)", "per_chain-plain-(2, 1)"}
         return {name: problem for name, problem in self.problems.items() if name in wanted}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,9 +15,12 @@ import pytest
 from structdist import ops
 from structdist.ops import registry
 from structdist.ops.native import library
+from structdist.ops.triton import launching
 from tests.structures.linear_chain import LinearChains
 from tests.structures.segments import Segmentations
 from tests.structures.structure import Structure
+
+TRITON_ALONE = launching.interpreted() or os.environ.get("STRUCTDIST_TEST_DEVICE") == "cuda"
 
 Choice = str | Iterable | Callable[[Structure], Iterable]
 
@@ -78,9 +82,13 @@ def _id(case: tuple[tuple[str, Any], ...]) -> str:
 
 
 def backends_of(structure: Structure, *, with_reference: bool = False) -> list[str]:
-    """The names of the fast backends of a structure, and "reference" if that is wanted."""
+    """The names of the fast backends of a structure, and "reference" if that is wanted.
+
+    Triton is tested in processes of its own: there it is the only one, and elsewhere none.
+    """
     names = [status.backend for status in ops.backends() if status.structure == structure.name]
-    return [name for name in names if with_reference or name != registry.REFERENCE]
+    names = [name for name in names if with_reference or name != registry.REFERENCE]
+    return [name for name in names if (name == "triton") == TRITON_ALONE]
 
 
 @contextmanager

@@ -1,0 +1,30 @@
+"""The conformance suite on Triton kernels, interpreted on the CPU between guard zones."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ops.triton.processes import CONFORMANCE, passed_tests
+
+GUARDED = ("-p", "tests.ops.triton.guarded")
+
+
+def test_kernels_agree_with_the_reference():
+    """Values and gradients of every operation: forms, lengths, what is forbidden, underflow."""
+    chosen = "test_values_and_gradients and 17"
+    assert passed_tests(*GUARDED, CONFORMANCE[0], "-k", chosen, TRITON_INTERPRET="1") > 100
+
+
+def test_distributions_agree_with_enumeration():
+    chosen = "this_backend or forbidden-nan-shared and (enumeration or same_noise or best_paths)"
+    assert passed_tests(*GUARDED, CONFORMANCE[1], "-k", chosen, TRITON_INTERPRET="1") > 20
+
+
+def test_the_compiler_keeps_them_in_graphs():
+    chosen = "aot_eager and triton and (log_partition or entropy or rsample or argmax)"
+    assert passed_tests(*GUARDED, "tests/test_compile.py", "-k", chosen, TRITON_INTERPRET="1") >= 4
+
+
+@pytest.mark.slow
+def test_the_whole_suite():
+    assert passed_tests(*GUARDED, *CONFORMANCE, TRITON_INTERPRET="1") > 1000
