@@ -30,6 +30,8 @@ from structdist.ops.registry import (
     register,
     use_backend,
 )
+from structdist.ops.semi_markov import reference as semi_markov_reference
+from structdist.ops.semi_markov.problem import SemiMarkovChain
 from structdist.ops.transforms import numbers_are_hidden, transforming
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "Forward",
     "KBest",
     "Problem",
+    "SemiMarkovChain",
     "all_below_inf",
     "backends",
     "bounded_scores",
@@ -66,6 +69,7 @@ __all__ = [
 ]
 
 register(Chain, "linear chain", reference, native, rescaled, operators=[native_operators])
+register(SemiMarkovChain, "semi-Markov chain", semi_markov_reference)
 
 
 def all_below_inf(x: Tensor) -> bool:
