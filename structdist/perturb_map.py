@@ -63,35 +63,21 @@ def _on_edges(chain: ops.Chain, noise: Tensor) -> ops.Chain:
     )
 
 
-def segment_noise_shape(perturb: str, event_shape: torch.Size) -> torch.Size:
-    """Of one draw of a semi-Markov chain: `[T, L, K]` for segments, `[T, K]` for nodes."""
-    if perturb not in ("segments", "nodes"):
-        raise ValueError(f'perturb must be "segments" or "nodes", got {perturb!r}')
-    num_steps, _, num_labels = event_shape
-    return event_shape if perturb == "segments" else torch.Size([num_steps, num_labels])
-
-
 def perturb_segments(
     chain: ops.SemiMarkovChain, noise: Tensor, temperature: float | Tensor
 ) -> ops.Draw:
-    """Draws over S samples and N chains, from noise on segments [S, N, T, L, K] or nodes."""
-    num_samples, num_chains = copies = noise.shape[:2]
+    """Draws over S samples and N semi-Markov chains, from noise on segments [S, N, T, L, K]."""
+    num_samples = len(noise)
     emissions, transitions, segments, lengths = chain
-    if noise.dim() == 5:
-        emissions = emissions.expand(num_samples, -1, -1, -1).flatten(0, 1)
-        segments = (every_edge(segments) + noise).flatten(0, 1)
-    else:
-        emissions = (emissions + noise).flatten(0, 1)
-        segments = _repeated(segments, num_samples)
     if isinstance(temperature, Tensor):
         temperature = temperature.reshape(1, -1)
     perturbed = ops.SemiMarkovChain(
-        emissions,
+        emissions.expand(num_samples, -1, -1, -1).flatten(0, 1),
         _repeated(transitions, num_samples),
-        segments,
-        lengths.expand(copies).flatten(),
+        (every_edge(segments) + noise).flatten(0, 1),
+        lengths.expand(noise.shape[:2]).flatten(),
     )
-    draw = ops.relaxed_viterbi(perturbed, temperature)
+    draw, copies = ops.relaxed_viterbi(perturbed, temperature), noise.shape[:2]
     return ops.Draw(draw.soft[0].unflatten(0, copies), draw.path[0].unflatten(0, copies))
 
 

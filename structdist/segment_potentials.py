@@ -312,12 +312,9 @@ def make_segment_potentials(
                 f"{name} has batch shape {tuple(x.shape[:-dims])}, which does not broadcast with "
                 f"that of the other arguments, {tuple(batch_shape)}"
             ) from None
-    if durations is not None and segments is not None:
-        if durations.shape[-2] != segments.shape[-2]:
-            raise ValueError(
-                f"segments must have the lengths 1..L of durations, L = {durations.shape[-2]}, "
-                f"got {tuple(segments.shape)}"
-            )
+    sizes = {name: x.shape[-2] for name, (x, _) in own.items()}
+    if len(set(sizes.values())) > 1:
+        raise ValueError(f"segments must have the lengths 1..L of durations, got L = {sizes}")
     chain = replace(chain, dtype=dtype, batch_shape=batch_shape)
     return SegmentPotentials(chain, durations, segments)
 
@@ -328,7 +325,9 @@ def _require_shape(name: str, x: Tensor, event_dims: int, chain: Potentials) -> 
     if event_dims == 3:
         fits = fits and x.shape[-3] == num_steps
     if not fits:
-        wanted = "[L, K] or [*B, L, K]" if event_dims == 2 else f"[*B, T, L, K] with T = {num_steps}"
+        wanted = (
+            "[L, K] or [*B, L, K]" if event_dims == 2 else f"[*B, T, L, K] with T = {num_steps}"
+        )
         raise ValueError(
             f"{name} must be {wanted}, L at least 1 and K = {num_labels}, got {tuple(x.shape)}"
         )

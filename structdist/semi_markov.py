@@ -167,7 +167,8 @@ class SemiMarkovCRF(StructuredDistribution):
         return self._events(self._read_labels(labels, starts))
 
     def _events(self, paths: Tensor) -> Tensor:
-        return events_of(paths, self.lengths, *self.event_shape[1:], self._parameters.dtype)
+        _, longest, num_labels = self.event_shape
+        return events_of(paths, self.lengths, longest, num_labels, self._parameters.dtype)
 
     def _read(self, value: Any) -> Tensor:
         if isinstance(value, tuple):
@@ -198,17 +199,15 @@ class SemiMarkovCRF(StructuredDistribution):
     def log_prob(  # type: ignore[override]
         self, value: Tensor | tuple[Tensor, Tensor], *, strict: bool = False
     ) -> Tensor:
-        """`[*S, *B]`, of events `[*S, *B, T, L, K]`, of integer paths `[*S, *B, T]`, or of a pair
-        of labels and starts, each `[*S, *B, T]`.
+        """`[*S, *B]`, of events `[*S, *B, T, L, K]`, of paths, or of a pair of labels and starts.
 
-        Values beyond the length do not matter. No gradient flows to the value. What is forbidden
+        Paths, labels and starts are `[*S, *B, T]`. Values beyond the length do not matter. No gradient flows to the value. What is forbidden
         has log probability -inf or, if `strict`, is an error that names the first such segment.
         """
-        return super().log_prob(value, strict=strict)  # type: ignore[arg-type]
+        return super().log_prob(value, strict=strict)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """`[P, *B, T, L, K]`: every segmentation of the common length (`*B` of ones unless
-        `expand`)."""
+        """`[P, *B, T, L, K]`: every segmentation of one length (`*B` of ones unless `expand`)."""
         lengths = self.lengths.unique().tolist()
         if len(lengths) > 1:
             raise NotImplementedError("chains of unequal lengths have unequal supports")
@@ -274,8 +273,10 @@ class SemiMarkovCRF(StructuredDistribution):
 
     @property
     def edge_marginals(self) -> Tensor:
-        """`[*B, T-1, K, K]`: of a segment of label i that ends with step t, and one of label j
-        after it. O(T K^2) memory."""
+        """`[*B, T-1, K, K]`: of label i up to step t, and of a segment of label j after it.
+
+        O(T K^2) memory.
+        """
         return self._marginals(1)
 
     def expectation(
@@ -357,8 +358,10 @@ class SemiMarkovCRF(StructuredDistribution):
         )
 
     def _relaxed_events(self, draw: ops.Draw) -> Tensor:
-        """[S, N, T, L, K]: the relaxed label times the relaxed length of each hard choice, at the
-        first step that such a segment has."""
+        """[S, N, T, L, K]: the relaxed label times the relaxed length of each choice.
+
+        They stand at the first step that a segment of such a length has.
+        """
         num_steps, longest, num_labels = self.event_shape
         first = torch.arange(num_steps, device=draw.path.device).unsqueeze(-1)
         size = torch.arange(longest, device=draw.path.device)  # less one
@@ -373,24 +376,22 @@ class SemiMarkovCRF(StructuredDistribution):
         *,
         temperature: float | Tensor = 1.0,
         straight_through: bool = False,
-        perturb: str = "segments",
         generator: torch.Generator | None = None,
         noise: Tensor | None = None,
     ) -> Tensor:
         """`[*S, *B, T, L, K]`: Perturb-and-MAP, a biased baseline with relaxed Viterbi.
 
-        Gumbel noise is added to the score of every segment (`perturb="segments"`, noise `[T, L, K]`
-        of each draw) or of every label of every step (`perturb="nodes"`, noise `[T, K]`).
+        Gumbel noise is added to the score of every segment. It can be given: `noise`
+        `[*S, *B, T, L, K]`.
         """
         sample_shape = require_sample_shape(sample_shape)
         shape = sample_shape + self.batch_shape
         copies = sample_shape.numel(), self.batch_shape.numel()
         temperature = require_temperature(temperature, shape, copies, self._validating)
-        noise_shape = perturb_map.segment_noise_shape(perturb, self.event_shape)
-        noise = given_or_drawn(noise, shape + noise_shape, self._parameters, generator)
+        noise = given_or_drawn(noise, shape + self.event_shape, self._parameters, generator)
         chain = self._parameters.flatten()
         if self._validating:
             self._forward(chain)  # raises where there is no path to find
-        noise = noise.reshape(*copies, *noise_shape)
+        noise = noise.reshape(*copies, *self.event_shape)
         draw = perturb_map.perturb_segments(chain, noise, temperature)
         return self._present(draw, shape, straight_through)

@@ -15,12 +15,12 @@ from structdist import ops
 from structdist.ops import registry
 from structdist.ops.native import library
 from tests.structures.linear_chain import LinearChains
-from tests.structures.segments import Segmentations
+from tests.structures.semi_markov import SemiMarkovChains
 from tests.structures.structure import Structure
 
 Choice = str | Iterable | Callable[[Structure], Iterable]
 
-STRUCTURES: list[Structure] = [LinearChains(), Segmentations()]
+STRUCTURES: list[Structure] = [LinearChains(), SemiMarkovChains()]
 
 
 def over(*, backends: str | None = None, **choices: Choice) -> Callable:

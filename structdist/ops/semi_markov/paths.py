@@ -41,4 +41,3 @@ def read_paths(paths: Tensor, lengths: Tensor, longest: int, num_labels: int) ->
     size = following - steps
     fits = (begins & (size <= longest)) | goes_on | ~active
     return Segments(label, begins, size, fits.all(-1))
-

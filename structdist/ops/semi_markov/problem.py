@@ -80,8 +80,7 @@ def without_padding(chain: SemiMarkovChain) -> SemiMarkovChain:
     if EdgeForm.of(segments) is EdgeForm.PER_STEP:
         inside = ends_within(lengths, num_steps, chain.longest)
         segments = torch.where(inside[..., None], segments, 0.0)
-    bounded = [bounded_scores(x) for x in (emissions, transitions, segments)]
-    return SemiMarkovChain(*bounded, lengths)
+    return chain.with_scores([bounded_scores(x) for x in (emissions, transitions, segments)])
 
 
 def ending_at(segments: Tensor, end: int) -> Tensor:

@@ -119,8 +119,10 @@ def expectation(chain: SemiMarkovChain, values: Values) -> Tensor:
 
 
 def marginals(chain: SemiMarkovChain, part: int) -> Tensor:
-    """Probabilities: of each label at each step [N, T, K] (part 0), move [N, T-1, K, K] (1), or
-    segment, by its first step, length and label [N, T, L, K] (2)."""
+    """Of each label at each step [N, T, K] (part 0), move [N, T-1, K, K] (1), or segment (2).
+
+    The last is [N, T, L, K], by first step, length and label.
+    """
     return _smooth(chain)[part]
 
 
