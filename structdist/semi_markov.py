@@ -196,15 +196,14 @@ class SemiMarkovCRF(StructuredDistribution):
             require_paths("labels and starts", paths, self.lengths, longest, num_labels)
         return paths
 
-    def log_prob(  # type: ignore[override]
-        self, value: Tensor | tuple[Tensor, Tensor], *, strict: bool = False
-    ) -> Tensor:
+    def log_prob(self, value: Tensor | tuple[Tensor, Tensor], *, strict: bool = False) -> Tensor:
         """`[*S, *B]`, of events `[*S, *B, T, L, K]`, of paths, or of a pair of labels and starts.
 
-        Paths, labels and starts are `[*S, *B, T]`. Values beyond the length do not matter. No gradient flows to the value. What is forbidden
-        has log probability -inf or, if `strict`, is an error that names the first such segment.
+        Paths, labels and starts are `[*S, *B, T]`; what stands beyond the length does not matter.
+        No gradient flows to the value. What is forbidden has log probability -inf or, if `strict`,
+        is an error that names the first such segment.
         """
-        return super().log_prob(value, strict=strict)
+        return super().log_prob(value, strict=strict)  # type: ignore[arg-type]
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """`[P, *B, T, L, K]`: every segmentation of one length (`*B` of ones unless `expand`)."""

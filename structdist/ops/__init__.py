@@ -31,6 +31,7 @@ from structdist.ops.registry import (
     use_backend,
 )
 from structdist.ops.semi_markov import reference as semi_markov_reference
+from structdist.ops.semi_markov import rescaled as semi_markov_rescaled
 from structdist.ops.semi_markov.problem import SemiMarkovChain
 from structdist.ops.transforms import numbers_are_hidden, transforming
 
@@ -69,7 +70,7 @@ __all__ = [
 ]
 
 register(Chain, "linear chain", reference, native, rescaled, operators=[native_operators])
-register(SemiMarkovChain, "semi-Markov chain", semi_markov_reference)
+register(SemiMarkovChain, "semi-Markov chain", semi_markov_reference, semi_markov_rescaled)
 
 
 def all_below_inf(x: Tensor) -> bool:

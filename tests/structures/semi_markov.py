@@ -278,7 +278,11 @@ def named(*names: str) -> list[SegmentExample]:
 
 # Problems for kernels ------------------------------------------------------------------------
 
-SIZES = [(1, 2, 2), (2, 3, 1), (5, 2, 3), (9, 4, 2)]  # T, L, K
+SIZES = {  # T, L, K
+    "plain": [(1, 2, 2), (2, 3, 1), (5, 2, 3), (9, 4, 2)],
+    "forbidden": [(5, 2, 3), (9, 4, 2)],
+    "wide": [(9, 4, 2)],
+}
 
 
 def make_problem(form: str, kind: str, num_steps: int, longest: int, num_labels: int):
@@ -373,8 +377,8 @@ class SemiMarkovChains(Structure):
         return {
             f"{form}-{kind}-{size}": make_problem(form, kind, *size)
             for form in FORMS
-            for kind in ("plain", "forbidden", "wide")
-            for size in SIZES
+            for kind, sizes in SIZES.items()
+            for size in sizes
         }
 
     @property

@@ -16,6 +16,7 @@ from torch import Tensor
 from structdist.ops.chain import in_chain
 from structdist.ops.edges import EdgeForm, edges_into
 from structdist.ops.problem import Draw, Temperature
+from structdist.ops.semi_markov.problem import ending_at
 from structdist.semirings import softmax
 
 
@@ -39,6 +40,12 @@ class Prefixes(NamedTuple):
             return ends
         moves = edges_into(self.transitions, t, label)
         return ends + torch.where((self.lengths > t + 1)[:, None], moves, 0.0)
+
+    def by_first_step(self, t: int) -> Tensor:
+        """[N, l, K]: of segments of every label whose last step is t, the longest first."""
+        first = slice(max(t + 1 - self.segments.shape[-2], 0), t + 1)
+        steps = self.emissions[:, first].flip(1).cumsum(1).flip(1)
+        return self.begins[:, first] + steps + ending_at(self.segments, t + 1)
 
     def sizes(self, t: int, label: Tensor) -> Tensor:
         """[S, N, l]: of the lengths 1..l of a segment of a label [S, N] whose last step is t."""

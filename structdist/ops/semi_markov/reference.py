@@ -139,7 +139,7 @@ def _smooth(chain: SemiMarkovChain) -> tuple[Tensor, Tensor, Tensor]:
     first = [nothing] * num_steps  # of beginning at a step
     steps = [nothing] * num_steps
     by_size = [[nothing] * chain.longest for _ in range(num_steps)]
-    moves = [emissions.new_zeros(num_chains, 0, num_labels, num_labels)]
+    moves = [found.ends[0][0][:, :0, None, None].expand(-1, -1, num_labels, num_labels)]
     for t in reversed(range(num_steps)):
         is_last = (lengths == t + 1)[:, None]
         mass = torch.where(is_last, softmax(found.ends[t][0], -1), 0.0)
