@@ -19,6 +19,7 @@ from structdist.base import Self, StructuredDistribution
 from structdist.checks import require_integers, require_sample_shape, require_tensor
 from structdist.events import is_event
 from structdist.ops.semi_markov.paths import read_paths
+from structdist.ops.semi_markov.problem import FIRST_STEPS
 from structdist.relaxation import given_or_drawn, require_temperature, straight_through
 from structdist.segment_events import (
     RelaxedLabels,
@@ -267,8 +268,8 @@ class SemiMarkovCRF(StructuredDistribution):
 
     @property
     def boundary_marginals(self) -> Tensor:
-        """`[*B, T]`: the probability that a segment begins at each step. Memory O(T L K)."""
-        return self.marginals.sum((-1, -2))
+        """`[*B, T]`: the probability that a segment begins at each step."""
+        return self._marginals(FIRST_STEPS).sum(-1).clamp(max=1)
 
     @property
     def edge_marginals(self) -> Tensor:

@@ -330,7 +330,7 @@ class SemiMarkovChains(Structure):
         emissions=normal(2, 2, seed=15).expand(2, -1, -1),
     )
     quantities, samplers, relaxations = QUANTITIES, SAMPLERS, RELAXED
-    parts = ("steps", "moves", "segments")
+    parts = ("steps", "moves", "segments", "first steps")
 
     def random(
         self,

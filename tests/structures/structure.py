@@ -117,7 +117,7 @@ class Structure(ABC):
     # Flat problems for kernels, in float64: mixed lengths, NaN in the padding.
     problems: Mapping[str, Problem]
     few_problems: Mapping[str, Problem]  # a handful of them
-    parts: Sequence[str]  # names of the tensors of scores; the first is [N, T, ...]
+    parts: Sequence[str]  # names of the kinds of parts; the scores of the first are [N, T, ...]
 
     @abstractmethod
     def random(

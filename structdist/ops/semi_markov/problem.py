@@ -12,6 +12,8 @@ from structdist.ops.chain import in_chain
 from structdist.ops.edges import EdgeForm, same_form
 from structdist.ops.finite import bounded_scores
 
+FIRST_STEPS = 3  # the kind of part that has no scores
+
 
 class SemiMarkovChain(NamedTuple):
     """N chains, each tiled by segments of a label and a length in 1..L.
@@ -48,6 +50,20 @@ class SemiMarkovChain(NamedTuple):
         segments, on_segments = same_form(self.segments, given[2])
         wide = SemiMarkovChain(self.emissions, transitions, segments, self.lengths)
         return wide, (given[0], on_moves, on_segments)
+
+    def weighing(
+        self, part: int, weights: Tensor
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        """Values whose expectation is the sum of weights times marginals of a kind of part.
+
+        The fourth kind, the first steps of segments by label, has no scores of its own: its values
+        [N, T, K] are those of all segments from there, whatever their length.
+        """
+        if part == FIRST_STEPS:
+            shape = (*weights.shape[:2], self.longest, weights.shape[2])
+            return None, None, weights.unsqueeze(2).expand(shape)
+        steps, moves, segments = (weights if part == n else None for n in range(3))
+        return steps, moves, segments
 
     @property
     def longest(self) -> int:

@@ -121,13 +121,14 @@ def expectation(chain: SemiMarkovChain, values: Values) -> Tensor:
 def marginals(chain: SemiMarkovChain, part: int) -> Tensor:
     """Of each label at each step [N, T, K] (part 0), move [N, T-1, K, K] (1), or segment (2).
 
-    The last is [N, T, L, K], by first step, length and label.
+    The last is [N, T, L, K], by first step, length and label; or [N, T, K], whatever its length
+    (`FIRST_STEPS`).
     """
     return _smooth(chain)[part]
 
 
-def _smooth(chain: SemiMarkovChain) -> tuple[Tensor, Tensor, Tensor]:
-    """Marginals of steps, moves and segments, from last to first, 0 in the padding.
+def _smooth(chain: SemiMarkovChain) -> tuple[Tensor, ...]:
+    """Marginals of steps, moves, segments and first steps, from last to first, 0 in the padding.
 
     Given where a segment ends, and its label, its length has the probabilities of a softmax; given
     the label after it, so has its label.
@@ -155,7 +156,8 @@ def _smooth(chain: SemiMarkovChain) -> tuple[Tensor, Tensor, Tensor]:
             steps[begin + n] = steps[begin + n] + covered[:, n]
             by_size[begin + n][t - begin - n] = share[:, n]
     by_first = [torch.stack(sizes, 1) for sizes in by_size]
-    return torch.stack(steps, 1), torch.cat(moves[:1] + moves[:0:-1], 1), torch.stack(by_first, 1)
+    edges = torch.cat(moves[:1] + moves[:0:-1], 1)
+    return torch.stack(steps, 1), edges, torch.stack(by_first, 1), torch.stack(first, 1)
 
 
 def _prefixes(chain: SemiMarkovChain, semiring: Semiring) -> tuple[Prefixes, Tensor]:

@@ -11,7 +11,12 @@ from structdist.ops.chain import full_precision
 from structdist.ops.finite import rounded
 from structdist.ops.problem import Grads, Needs
 from structdist.ops.semi_markov.backtrack import Prefixes
-from structdist.ops.semi_markov.problem import SemiMarkovChain, ending_at, without_padding
+from structdist.ops.semi_markov.problem import (
+    FIRST_STEPS,
+    SemiMarkovChain,
+    ending_at,
+    without_padding,
+)
 from structdist.ops.semi_markov.rescaled.moves import Moves, MovesBack, label_shares, underflows
 from structdist.ops.semi_markov.rescaled.state import Filtered, at_last_step, at_step, prefixes_of
 from structdist.ops.semi_markov.rescaled.sweep import SegmentGrads, Swept, sweep_back
@@ -117,7 +122,7 @@ def _shares(prefixes: Prefixes, dtype: torch.dtype) -> Callable[[int], Tensor]:
 
 
 def marginals(chain: SemiMarkovChain, filtered: Filtered, part: int) -> Tensor:
-    """Of labels [N, T, K], moves [N, T-1, K, K] or segments [N, T, L, K]; see the reference."""
+    """Of labels, moves, segments or first steps; see the reference."""
     chain = without_padding(chain)
     upstream = at_last_step(filtered, chain.lengths, torch.ones_like(filtered.log_z))
     segments = None
@@ -129,7 +134,8 @@ def marginals(chain: SemiMarkovChain, filtered: Filtered, part: int) -> Tensor:
         swept = _sweep(chain, filtered, upstream, False, segments)
     if part == 1:
         return _edge_marginals(chain, filtered, swept.begins)
-    found = swept.emissions if swept.segments is None else swept.segments
+    found = swept.begins if part == FIRST_STEPS else swept.emissions
+    found = found if swept.segments is None else swept.segments
     return found.clamp_(max=1)  # not a rounding error more
 
 
