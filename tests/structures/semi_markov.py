@@ -317,7 +317,7 @@ class SemiMarkovChains(Structure):
     few = named("durations-per-chain", "forbidden-nan", "broadcast")
     awkward = named("all-empty", "forbidden", "forbidden-nan")
     small = [
-        random_segments("plain", (3,), num_steps=3, seed=12),
+        random_segments("plain", (2,), num_steps=3, seed=12),
         random_segments("durations", (2,), "per_chain", num_steps=3, segments=False, seed=12),
         forbid_some(
             random_segments("forbidden", (2,), "per_step", 3, seed=13), seed=14
