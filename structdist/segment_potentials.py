@@ -166,6 +166,7 @@ class SegmentPotentials:
     def flatten(self) -> SemiMarkovChain:
         """What kernels take: one batch dimension, start and end folded into the emissions."""
         emissions, transitions, lengths = self.chain.flatten()
+        lengths = lengths.clamp(0, self.event_shape[0])  # where nobody has looked at them
         return SemiMarkovChain(emissions, transitions, self._flat_segments(), lengths)
 
     def _flat_segments(self) -> Tensor:

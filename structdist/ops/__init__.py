@@ -30,6 +30,7 @@ from structdist.ops.registry import (
     register,
     use_backend,
 )
+from structdist.ops.semi_markov import native as semi_markov_native
 from structdist.ops.semi_markov import reference as semi_markov_reference
 from structdist.ops.semi_markov import rescaled as semi_markov_rescaled
 from structdist.ops.semi_markov.problem import SemiMarkovChain
@@ -70,7 +71,13 @@ __all__ = [
 ]
 
 register(Chain, "linear chain", reference, native, rescaled, operators=[native_operators])
-register(SemiMarkovChain, "semi-Markov chain", semi_markov_reference, semi_markov_rescaled)
+register(
+    SemiMarkovChain,
+    "semi-Markov chain",
+    semi_markov_reference,
+    semi_markov_native,
+    semi_markov_rescaled,
+)
 
 
 def all_below_inf(x: Tensor) -> bool:

@@ -81,15 +81,16 @@ def relaxed_viterbi_adjoint(
 ) -> Grads:
     """Gradients from that of the relaxed path [1, N, T, K + L]. O(N T (K^2 + L K))."""
     pulled = through_softmax(chain, draw, temperature, grad)
+    ends = pulled.ends
     segments = SegmentGrads(chain.segments) if needs[2] else None
     moves = _BestMoves(chain.transitions, came_from[1], needs[1])
 
     def shares_at(t: int) -> Tensor:
         count = min(chain.longest, t + 1)
         best = torch.nn.functional.one_hot(came_from[0, :, t], count)  # [N, K, l]
-        return best.transpose(1, 2).to(pulled.ends.dtype)
+        return best.transpose(1, 2).to(ends.dtype)
 
-    swept = sweep_back(pulled.ends.clone(), shares_at, moves, segments, pulled.sizes_at)
+    swept = sweep_back(ends, shares_at, moves, segments, pulled.segments_at)
     transitions = swept.transitions
     if transitions is not None:
         transitions = transitions + pulled.transitions(EdgeForm.of(chain.transitions))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -41,7 +40,7 @@ def gumbel_ffbs_adjoint(
 ) -> Grads:
     """Gradients from that of the relaxed draws [S, N, T, K + L]. One sweep for all samples."""
     pulled = through_softmax(chain, draw, temperature, grad)
-    swept = filter_adjoint(chain, filtered, pulled.ends, needs, pulled.sizes_at)
+    swept = filter_adjoint(chain, filtered, pulled.ends, needs, pulled.segments_at)
     transitions = swept.transitions
     if transitions is not None:
         transitions = transitions + pulled.transitions(EdgeForm.of(chain.transitions))
@@ -53,14 +52,24 @@ class Pulled(NamedTuple):
     """Gradients of the logits of relaxed choices, by what they were made of."""
 
     labels: Tensor  # [S, N, T, K]
-    chosen: Tensor  # [S, N, T, K]: one-hot within the lengths
-    ends: Tensor  # [N, T, K]
-    sizes_at: Callable[[int], Tensor]  # [N, l, K], of segments with some last step
+    sizes: Tensor  # [S, N, T, L], of the label that was chosen
+    chosen: Tensor  # [S, N, T, K]: that label, one-hot within the lengths
+
+    @property
+    def ends(self) -> Tensor:
+        """[N, T, K]"""
+        return self.labels.sum(0)
 
     def transitions(self, form: EdgeForm) -> Tensor:
         """Those of the moves that were made."""
         with full_precision(self.labels.device):
             return sum_of_outer_products(self.labels[:, :, :-1], self.chosen[:, :, 1:], form)
+
+    def segments_at(self, t: int) -> Tensor:
+        """[N, l, K]: those of segments with last step t, the longest first."""
+        share = self.sizes[:, :, t, : t + 1].flip(-1)  # [S, N, l]
+        with full_precision(share.device):
+            return torch.einsum("snl,snk->nlk", share, self.chosen[:, :, t])
 
 
 def through_softmax(
@@ -72,16 +81,9 @@ def through_softmax(
         _softmax_adjoint(soft, g, temperature)
         for soft, g in zip(_choices(draw.soft, longest), _choices(grad, longest), strict=True)
     )
-    one_hot = torch.nn.functional.one_hot(draw.path % num_labels, num_labels).to(labels.dtype)
-    one_hot = one_hot * in_chain(chain.lengths, labels.shape[2]).unsqueeze(-1)
-
-    def sizes_at(t: int) -> Tensor:
-        """To the label that was chosen, the longest first."""
-        share = sizes[:, :, t, : t + 1].flip(-1)  # [S, N, l]
-        with full_precision(share.device):
-            return torch.einsum("snl,snk->nlk", share, one_hot[:, :, t])
-
-    return Pulled(labels, one_hot, labels.sum(0), sizes_at)
+    chosen = torch.nn.functional.one_hot(draw.path % num_labels, num_labels).to(labels.dtype)
+    chosen = chosen * in_chain(chain.lengths, labels.shape[2]).unsqueeze(-1)
+    return Pulled(labels, sizes, chosen)
 
 
 def _choices(x: Tensor, longest: int) -> tuple[Tensor, Tensor]:

@@ -133,13 +133,15 @@ def marginals(chain: SemiMarkovChain, filtered: Filtered, part: int) -> Tensor:
     with full_precision(chain.emissions.device):
         swept = _sweep(chain, filtered, upstream, False, segments)
     if part == 1:
-        return _edge_marginals(chain, filtered, swept.begins)
+        return edge_marginals(chain, filtered, swept.begins)
     found = swept.begins if part == FIRST_STEPS else swept.emissions
     found = found if swept.segments is None else swept.segments
     return found.clamp_(max=1)  # not a rounding error more
 
 
-def _edge_marginals(chain: SemiMarkovChain, filtered: Filtered, begins: Tensor) -> Tensor:
+def edge_marginals(chain: SemiMarkovChain, filtered: Filtered, begins: Tensor) -> Tensor:
+    """[N, T-1, K, K], from the marginals of first steps: P(i given j after it) times P(j)."""
+    chain = without_padding(chain)
     num_chains, num_steps, num_labels = begins.shape
     found = begins.new_zeros(num_chains, num_steps - 1, num_labels, num_labels)
     for t in range(num_steps - 1):
