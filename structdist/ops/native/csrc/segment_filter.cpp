@@ -9,6 +9,66 @@ namespace {
 
 constexpr int64_t kChunk = 32;  // steps whose outer products are made together
 
+// Loops over labels [K], of pointers that do not meet: then compilers make vector code of them.
+
+// Add an emission to what is unfinished; keep the largest of it, and of what would end here.
+template <class T>
+void grow_lead(int64_t num_labels, double* __restrict lead, const T* __restrict emission,
+               double taken, const T* __restrict score, double* __restrict most,
+               double* __restrict peak) {
+  for (int64_t k = 0; k < num_labels; ++k) {
+    const double grown = lead[k] + (bounded(emission[k]) - taken);
+    const double logit = grown + bounded(score[k]);
+    lead[k] = grown;
+    most[k] = grown > most[k] ? grown : most[k];
+    peak[k] = logit > peak[k] ? logit : peak[k];
+  }
+}
+
+template <class T>
+void add_exps(int64_t num_labels, const double* __restrict lead, const T* __restrict score,
+              const double* __restrict peak, T* __restrict sum) {
+  for (int64_t k = 0; k < num_labels; ++k)
+    sum[k] += fast_exp<T>(T(lead[k] + bounded(score[k]) - peak[k]));
+}
+
+// Logits of segments with one more step before them, and the largest so far.
+template <class T>
+void add_step(int64_t num_labels, const T* __restrict emission, double norm,
+              const T* __restrict score, const double* __restrict before,
+              double* __restrict since, double* __restrict logits, double* __restrict peak) {
+  for (int64_t k = 0; k < num_labels; ++k) {
+    since[k] += bounded(emission[k]) - norm;
+    logits[k] = before[k] + since[k] + bounded(score[k]);
+    peak[k] = logits[k] > peak[k] ? logits[k] : peak[k];
+  }
+}
+
+template <class T>
+void weigh(int64_t num_labels, const double* __restrict logits, const double* __restrict peak,
+           T* __restrict share, T* __restrict sum) {
+  for (int64_t k = 0; k < num_labels; ++k) {
+    share[k] = fast_exp<T>(T(logits[k] - peak[k]));
+    sum[k] += share[k];
+  }
+}
+
+// Hand the share of a segment to what stands before it and, with those of all that began earlier,
+// to its first step.
+template <class T>
+void hand_share(int64_t num_labels, const T* __restrict share, T* __restrict run,
+                T* __restrict before, T* __restrict step) {
+  for (int64_t k = 0; k < num_labels; ++k) {
+    before[k] += share[k];
+    run[k] += share[k];
+    step[k] += run[k];
+  }
+}
+
+inline void zero_where_empty(double* peak, int64_t num_labels) {
+  for (int64_t k = 0; k < num_labels; ++k) peak[k] = peak[k] == kMinusInf ? 0 : peak[k];
+}
+
 template <class T> class SegmentFilter {
  public:
   SegmentFilter(const SegmentChain& s, const SegmentState& f, EdgeCache<T> edges)
@@ -23,7 +83,9 @@ template <class T> class SegmentFilter {
         log_q_(kp_),
         lead_(c_.rows() * s.longest * k_),
         peak_(k_),
-        sum_(k_) {}
+        most_(padded<double>(k_), kMinusInf),
+        sum_(k_),
+        log_sum_(k_) {}
 
   void run(int64_t index) {
     const Block block(c_, index);
@@ -47,59 +109,43 @@ template <class T> class SegmentFilter {
   // Ends of step t, and P.
   void finish_segments(int64_t n, int64_t t, int64_t row) {
     const double norm = grow(n, t, row);
-    double* ends = f_.ends + c_.at(n, t);
-    find_peaks(n, t, row);
     std::fill_n(sum_.data(), k_, T(0));
     for (int64_t length = 1; length <= s_.lengths_at(t); ++length) {
-      const double *w = lead(row, t + 1 - length), *peak = peak_.data();
       const T* score = static_cast<const T*>(s_.segments) + s_.segment(n, t, length);
-      T* sum = sum_.data();
-      for (int64_t k = 0; k < k_; ++k) sum[k] += fast_exp<T>(T(w[k] + bounded(score[k]) - peak[k]));
+      add_exps(k_, lead(row, t + 1 - length), score, peak_.data(), sum_.data());
     }
-    double most = kMinusInf;
-    for (int64_t k = 0; k < k_; ++k) {
-      ends[k] = sum_[k] > 0 ? peak_[k] + double(fast_log<T>(sum_[k])) - norm : kMinusInf;
-      most = std::max(most, ends[k]);
-    }
-    if (most == kMinusInf) most = 0;
+    const T* sum = sum_.data();
+    for (int64_t k = 0; k < k_; ++k) log_sum_[k] = fast_log<T>(sum[k] > 0 ? sum[k] : T(1));
+    for (int64_t k = 0; k < k_; ++k)
+      most_[k] = sum[k] > 0 ? peak_[k] + double(log_sum_[k]) - norm : kMinusInf;
+    std::copy_n(most_.data(), k_, f_.ends + c_.at(n, t));
+    const double largest = max_of(most_.data(), padded<double>(k_));
+    largest_[row] = largest == kMinusInf ? 0 : largest;
     T* p = &p_[row * kp_];
-    for (int64_t k = 0; k < k_; ++k) p[k] = fast_exp<T>(T(ends[k] - most));
+    for (int64_t k = 0; k < k_; ++k) p[k] = fast_exp<T>(T(most_[k] - largest_[row]));
     std::copy_n(p, k_, static_cast<T*>(f_.weights) + c_.at(n, t));
-    most_[row] = most;
   }
 
-  // Adds step t to what is unfinished, less the norm before. Returns the norm of this step.
+  // Adds step t to what is unfinished, less the norm before, and finds the largest of what ends
+  // there. Returns the norm of this step.
   double grow(int64_t n, int64_t t, int64_t row) {
     const T* emission = static_cast<const T*>(c_.emissions) + c_.at(n, t);
     const double before = t > 0 ? f_.norms[n * c_.num_steps + t - 1] : 0;
     std::copy_n(f_.begins + c_.at(n, t), k_, lead(row, t));
-    double norm = kMinusInf;
+    double *most = most_.data(), *peak = peak_.data();
+    std::fill_n(most, k_, kMinusInf);
+    std::fill_n(peak, k_, kMinusInf);
     for (int64_t length = 1; length <= s_.lengths_at(t); ++length) {
-      double* w = lead(row, t + 1 - length);
+      const T* score = static_cast<const T*>(s_.segments) + s_.segment(n, t, length);
       const double taken = length > 1 ? before : 0;  // `begins` have lost it already
-      double most = kMinusInf;
-      for (int64_t k = 0; k < k_; ++k) w[k] += bounded(emission[k]) - taken;
-      for (int64_t k = 0; k < k_; ++k) most = w[k] > most ? w[k] : most;
-      norm = std::max(norm, most);
+      grow_lead(k_, lead(row, t + 1 - length), emission, taken, score, most, peak);
     }
+    zero_where_empty(peak, k_);
+    double norm = max_of(most, padded<double>(k_));
     if (norm == kMinusInf) norm = 0;
     f_.norms[n * c_.num_steps + t] = norm;
     f_.log_z[n] += norm;
     return norm;
-  }
-
-  void find_peaks(int64_t n, int64_t t, int64_t row) {
-    double* peak = peak_.data();
-    std::fill_n(peak, k_, kMinusInf);
-    for (int64_t length = 1; length <= s_.lengths_at(t); ++length) {
-      const double* w = lead(row, t + 1 - length);
-      const T* score = static_cast<const T*>(s_.segments) + s_.segment(n, t, length);
-      for (int64_t k = 0; k < k_; ++k) {
-        const double logit = w[k] + bounded(score[k]);
-        peak[k] = logit > peak[k] ? logit : peak[k];
-      }
-    }
-    for (int64_t k = 0; k < k_; ++k) peak[k] = peak[k] == kMinusInf ? 0 : peak[k];
   }
 
   // Begins of step t+1, from q.
@@ -109,7 +155,7 @@ template <class T> class SegmentFilter {
     std::copy_n(q, k_, static_cast<T*>(f_.incoming) + c_.at(n, t + 1));
     for (int64_t j = 0; j < kp_; ++j) log_q_[j] = fast_log<T>(q[j] >= trust<T>() ? q[j] : T(1));
     for (int64_t j = 0; j < k_; ++j)
-      begins[j] = double(log_q_[j]) + edges.column_peak[j] + most_[row];
+      begins[j] = double(log_q_[j]) + edges.column_peak[j] + largest_[row];
     if (!any_underflow(q, k_)) return;
     const double* ends = f_.ends + c_.at(n, t);
     for (int64_t j = 0; j < k_; ++j)
@@ -131,8 +177,9 @@ template <class T> class SegmentFilter {
   int64_t k_, kp_;
   std::vector<T> p_, q_, log_q_;
   std::vector<double> lead_, peak_;
-  std::vector<T> sum_;
-  double most_[4] = {};  // the largest of the ends of a step
+  std::vector<double> most_;  // of each label, -inf beyond K
+  std::vector<T> sum_, log_sum_;
+  double largest_[4] = {};  // of the ends of a step
 };
 
 template <class T> class SegmentFilterAdjoint {
@@ -209,33 +256,26 @@ template <class T> class SegmentFilterAdjoint {
   // Probabilities of lengths, times the gradient of the ends of step t.
   void divide_among_lengths(int64_t n, int64_t t) {
     const int64_t count = s_.lengths_at(t);
-    double *since = since_.data(), *peak = peak_.data();
-    std::fill_n(since, k_, 0.0);
-    std::fill_n(peak, k_, kMinusInf);
+    std::fill_n(since_.data(), k_, 0.0);
+    std::fill_n(peak_.data(), k_, kMinusInf);
     for (int64_t length = 1; length <= count; ++length) {
       const int64_t first = t + 1 - length;
       const T* emission = static_cast<const T*>(c_.emissions) + c_.at(n, first);
       const T* score = static_cast<const T*>(s_.segments) + s_.segment(n, t, length);
-      const double* before = f_.begins + c_.at(n, first);
-      const double norm = f_.norms[n * c_.num_steps + first];
-      double* logits = &logits_[(length - 1) * k_];
-      for (int64_t k = 0; k < k_; ++k) {
-        since[k] += bounded(emission[k]) - norm;
-        logits[k] = before[k] + since[k] + bounded(score[k]);
-        peak[k] = logits[k] > peak[k] ? logits[k] : peak[k];
-      }
+      add_step(k_, emission, f_.norms[n * c_.num_steps + first], score,
+               f_.begins + c_.at(n, first), since_.data(), &logits_[(length - 1) * k_],
+               peak_.data());
     }
-    T* sum = sum_.data();
-    std::fill_n(sum, k_, T(0));
-    for (int64_t k = 0; k < k_; ++k) peak[k] = peak[k] == kMinusInf ? 0 : peak[k];
-    for (int64_t length = 0; length < count; ++length) {
-      const double* logits = &logits_[length * k_];
-      T* share = &shares_[length * k_];
-      for (int64_t k = 0; k < k_; ++k) sum[k] += share[k] = fast_exp<T>(T(logits[k] - peak[k]));
-    }
-    for (int64_t k = 0; k < k_; ++k) sum[k] = sum[k] > 0 ? grad_[k] / sum[k] : T(0);
+    zero_where_empty(peak_.data(), k_);
+    std::fill_n(sum_.data(), k_, T(0));
     for (int64_t length = 0; length < count; ++length)
-      for (int64_t k = 0; k < k_; ++k) shares_[length * k_ + k] *= sum[k];
+      weigh(k_, &logits_[length * k_], peak_.data(), &shares_[length * k_], sum_.data());
+    for (int64_t k = 0; k < k_; ++k) sum_[k] = sum_[k] > 0 ? grad_[k] / sum_[k] : T(0);
+    const T* __restrict scale = sum_.data();
+    for (int64_t length = 0; length < count; ++length) {
+      T* __restrict share = &shares_[length * k_];
+      for (int64_t k = 0; k < k_; ++k) share[k] *= scale[k];
+    }
   }
 
   void add_single_segments(int64_t n, int64_t t) {
@@ -257,12 +297,8 @@ template <class T> class SegmentFilterAdjoint {
     for (int64_t length = s_.lengths_at(t); length > 0; --length) {
       const int64_t first = t + 1 - length;
       const T* share = &shares_[(length - 1) * k_];
-      T *before = begins(n, first), *steps = static_cast<T*>(a_.grad_emissions) + c_.at(n, first);
-      for (int64_t k = 0; k < k_; ++k) {
-        before[k] += share[k];
-        run[k] += share[k];
-        steps[k] += run[k];
-      }
+      T* step = static_cast<T*>(a_.grad_emissions) + c_.at(n, first);
+      hand_share(k_, share, run, begins(n, first), step);
       if (!table) continue;
       T* own = table + s_.segment(n, t, length);
       for (int64_t k = 0; k < k_; ++k) own[k] += share[k];
