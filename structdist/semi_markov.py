@@ -362,11 +362,24 @@ class SemiMarkovCRF(StructuredDistribution):
 
         They stand at the first step that a segment of such a length has.
         """
+        _, longest, num_labels = self.event_shape
+        if ops.numbers_are_hidden() or draw.path.is_meta:
+            return self._every_relaxed_event(draw.soft)
+        events = draw.soft.new_zeros(*draw.path.shape, longest, num_labels)
+        sample, chain, last = (draw.soft.detach()[..., :num_labels] > 0).any(-1).nonzero().T
+        choices = draw.soft[sample, chain, last]  # [M, K + L], of all hard choices
+        first = last.unsqueeze(-1) - torch.arange(longest, device=last.device)
+        choice, size = (first >= 0).nonzero().T  # the latter less one
+        shares = choices[choice, num_labels + size].unsqueeze(-1) * choices[choice, :num_labels]
+        return events.index_put_((sample[choice], chain[choice], first[choice, size], size), shares)
+
+    def _every_relaxed_event(self, soft: Tensor) -> Tensor:
+        """The same, without a look at where segments end."""
         num_steps, longest, num_labels = self.event_shape
-        first = torch.arange(num_steps, device=draw.path.device).unsqueeze(-1)
-        size = torch.arange(longest, device=draw.path.device)  # less one
+        first = torch.arange(num_steps, device=soft.device).unsqueeze(-1)
+        size = torch.arange(longest, device=soft.device)  # less one
         last = (first + size).clamp(max=num_steps - 1)  # [T, L]
-        by_label, by_size = draw.soft[..., :num_labels], draw.soft[..., num_labels:]
+        by_label, by_size = soft[..., :num_labels], soft[..., num_labels:]
         shares = torch.where(first + size < num_steps, by_size[:, :, last, size], 0.0)
         return shares.unsqueeze(-1) * by_label[:, :, last]
 

@@ -165,3 +165,22 @@ def test_condition_broadcasts_over_the_batch():
     grown = crf.condition(labels=torch.tensor([[[0, -1, -1, -1, -1]], [[1, -1, -1, -1, -1]]]))
     assert grown.batch_shape == (2, 2)
     assert_close(grown.log_partition.logsumexp(0), crf.log_partition)
+
+
+@over_examples
+def test_relaxed_events_with_and_without_a_look_at_the_draw(example: SegmentExample):
+    """Inside a transform there is nothing to look at; the events are the same."""
+    crf = example.crf()
+    draw, _ = crf._gumbel_ffbs((3,), 0.7, seeded(7), None)
+    assert torch.equal(crf._relaxed_events(draw), crf._every_relaxed_event(draw.soft))
+
+
+def test_vmap_of_relaxed_events():
+    emissions = torch.randn(4, 5, 2, generator=seeded(8), dtype=torch.float64)
+    noise = torch.randn(4, 5, 5, generator=seeded(9), dtype=torch.float64)
+
+    def draw(scores: Tensor, gumbel: Tensor) -> Tensor:
+        return SemiMarkovCRF(scores, emissions[0, :2], emissions[0, :3]).rsample(noise=gumbel)
+
+    found = torch.func.vmap(draw)(emissions, noise)
+    assert_close(found, torch.stack([draw(*each) for each in zip(emissions, noise, strict=True)]))

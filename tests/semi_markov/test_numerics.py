@@ -12,7 +12,8 @@ from torch.testing import assert_close
 
 from structdist import SemiMarkovCRF
 from structdist.ops import SemiMarkovChain
-from structdist.ops.semi_markov import reference
+from structdist.ops.native import library
+from structdist.ops.semi_markov import native, reference
 from tests.structures.registry import backends_of, using
 from tests.structures.semi_markov import SemiMarkovChains
 from tests.structures.structure import seeded
@@ -102,6 +103,43 @@ def test_masks_everywhere(place: str, mask: float | None, dtype: torch.dtype, ke
             assert all(grad.isfinite().all() for grad in grads)
     assert ((crf.token_marginals.sum(-1) - 1).abs() < 1e-5).all()
     assert ((crf.entropy() >= 0) & (crf.entropy() < 9 * 3)).all()
+
+
+@pytest.fixture
+def one_thread():
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("form", ["shared", "per_chain", "per_step"])
+def test_the_same_bits_on_any_number_of_threads(form: str, one_thread: None):
+    """Enough work that threads are worth their wake-up."""
+    shapes = {"shared": (), "per_chain": (24,), "per_step": (24, 100)}
+    emissions = torch.randn(24, 100, 12, generator=seeded(7))
+    durations = torch.randn(*shapes[form], 40, 12, generator=seeded(8))
+    transitions = torch.randn(12, 12, generator=seeded(9))
+    answers = []
+    for count in (1, 2, 3):
+        torch.set_num_threads(count)
+        leaves = [x.clone().requires_grad_() for x in (emissions, transitions, durations)]
+        by_step = {"segments": leaves[2]} if form == "per_step" else {}
+        crf = SemiMarkovCRF(*leaves[:2], None if by_step else leaves[2], **by_step)
+        answer = crf.log_partition
+        answers.append((answer, *torch.autograd.grad(answer.sum(), leaves)))
+    for one, *others in zip(*answers, strict=True):
+        assert all(torch.equal(one, other) for other in others)
+
+
+@pytest.mark.parametrize("found", [None, object()], ids=["none", "of another version"])
+def test_a_library_without_these_kernels_is_not_used(found: object, monkeypatch):
+    monkeypatch.setattr(library, "library", found)
+    monkeypatch.setattr(library, "unavailable", None if found else "it was not built")
+    assert native._find_misfit() == (
+        f"the compiled library is of another version: {library.REBUILD}"
+        if found
+        else "it was not built"
+    )
 
 
 PROGRAM = """
