@@ -5,13 +5,18 @@ from structdist.lengths import lengths_from_mask
 from structdist.linear_chain import LinearChainCRF
 from structdist.nn import LinearChain
 from structdist.relaxed import Relaxed, StraightThrough
+from structdist.segment_events import RelaxedLabels, SegmentLabels
+from structdist.semi_markov import SemiMarkovCRF
 
 __all__ = [
     "LinearChain",
     "LinearChainCRF",
     "PathsWithLogProb",
     "Relaxed",
+    "RelaxedLabels",
     "RelaxedWithPaths",
+    "SegmentLabels",
+    "SemiMarkovCRF",
     "StraightThrough",
     "StructuredDistribution",
     "TopK",

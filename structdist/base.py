@@ -134,6 +134,11 @@ class StructuredDistribution(Distribution):
     def relaxed_support(self) -> constraints.Constraint:
         """Where relaxed draws lie."""
 
+    @property
+    def noise_shape(self) -> torch.Size:
+        """The shape of the Gumbel noise of one draw by `rsample`."""
+        return self.event_shape
+
     @abstractmethod
     def _events(self, paths: Tensor) -> Tensor:
         """Events [*S, *B, *event_shape] from integer paths [*S, *B, T], which are right."""
@@ -410,7 +415,7 @@ class StructuredDistribution(Distribution):
         The hard choices are exact draws at every temperature; the temperature only softens the
         relaxation. It may be a tensor that broadcasts to `[*S, *B]`, and gets a gradient. With
         `straight_through` the value is the hard draw, and the gradient is the relaxation's.
-        `noise` is the standard Gumbel noise `[*S, *B, *event_shape]`, if not to be drawn here.
+        `noise` is the standard Gumbel noise `[*S, *B, *noise_shape]`, if not to be drawn here.
         """
         draw, shape = self._gumbel_ffbs(sample_shape, temperature, generator, noise)
         return self._present(draw, shape, straight_through)
@@ -441,17 +446,21 @@ class StructuredDistribution(Distribution):
         shape = sample_shape + self.batch_shape
         copies = sample_shape.numel(), self.batch_shape.numel()
         temperature = require_temperature(temperature, shape, copies, self._validating)
-        noise = given_or_drawn(noise, shape + self.event_shape, self._parameters, generator)
-        problem, noise = self._problem(), noise.reshape(*copies, *self.event_shape)
+        noise = given_or_drawn(noise, shape + self.noise_shape, self._parameters, generator)
+        problem, noise = self._problem(), noise.reshape(*copies, *self.noise_shape)
         return ops.gumbel_ffbs(problem, self._forward(problem), noise, temperature), shape
 
     def _present(self, draw: ops.Draw, shape: torch.Size, hard: bool) -> Tensor:
         """A kernel's draw over [S, N] in the shape of samples, `shape` being [*S, *B]."""
-        soft = draw.soft.view(shape + self.event_shape)
+        soft = self._relaxed_events(draw).view(shape + self.event_shape)
         if not hard:
             return soft
         events = self._events(draw.path.view(shape + draw.path.shape[2:]))
         return straight_through(events, soft)
+
+    def _relaxed_events(self, draw: ops.Draw) -> Tensor:
+        """[S, N, *event_shape]: the relaxed events of a kernel's draw."""
+        return draw.soft
 
 
 Outcomes = StructuredDistribution | StraightThrough

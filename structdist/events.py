@@ -76,22 +76,24 @@ def is_event(value: Tensor, event_shape: torch.Size, batch_shape: torch.Size) ->
     if value.is_complex():
         raise ValueError(f"value must not be complex, got {value.dtype}")
     integers = not value.is_floating_point() and value.dtype != torch.bool
-    ends_in_event = value.dim() >= 2 and value.shape[-2:] == event_shape
+    event_dims = len(event_shape)
+    ends_in_event = value.dim() >= event_dims and value.shape[-event_dims:] == event_shape
     ends_in_path = integers and value.dim() >= 1 and value.shape[-1] == event_shape[0]
     if not ends_in_event and not ends_in_path:
         raise ValueError(
-            f"value must end in {tuple(event_shape)} (a one-hot event) or in "
+            f"value must end in {tuple(event_shape)} (an event) or in "
             f"{tuple(event_shape[:1])} (an integer path), got {tuple(value.shape)} {value.dtype}"
         )
     if not (ends_in_event and ends_in_path):
         return ends_in_event
-    if value.dim() - 2 < len(batch_shape) or not _broadcasts(value.shape[:-2], batch_shape):
+    lead = value.shape[:-event_dims]
+    if len(lead) < len(batch_shape) or not _broadcasts(lead, batch_shape):
         return False
     if not _broadcasts(value.shape[:-1], batch_shape):
         return True
     raise ValueError(
-        f"value of shape {tuple(value.shape)} can be read as paths and, since T = K, as a "
-        "one-hot event: give events as bool or floating point (value.bool()), and paths "
+        f"value of shape {tuple(value.shape)} can be read as paths and, since T = K, as an "
+        "event: give events as bool or floating point (value.bool()), and paths "
         "as events (dist.event_of(value))"
     )
 

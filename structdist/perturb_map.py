@@ -42,10 +42,10 @@ def perturb_and_map(
 def _on_nodes(chain: ops.Chain, noise: Tensor) -> ops.Chain:
     """S N chains with noise [S, N, T, K] on every node."""
     emissions, transitions, lengths = chain
-    if chain.form is not EdgeForm.SHARED:
-        transitions = transitions.expand(len(noise), *transitions.shape).flatten(0, 1)
     return ops.Chain(
-        (emissions + noise).flatten(0, 1), transitions, lengths.expand(noise.shape[:2]).flatten()
+        (emissions + noise).flatten(0, 1),
+        _repeated(transitions, len(noise)),
+        lengths.expand(noise.shape[:2]).flatten(),
     )
 
 
@@ -61,3 +61,28 @@ def _on_edges(chain: ops.Chain, noise: Tensor) -> ops.Chain:
         (every_edge(transitions) + edge_noise).flatten(0, 1),
         lengths.expand(noise.shape[:2]).flatten(),
     )
+
+
+def perturb_segments(
+    chain: ops.SemiMarkovChain, noise: Tensor, temperature: float | Tensor
+) -> ops.Draw:
+    """Draws over S samples and N semi-Markov chains, from noise on segments [S, N, T, L, K]."""
+    num_samples = len(noise)
+    emissions, transitions, segments, lengths = chain
+    if isinstance(temperature, Tensor):
+        temperature = temperature.reshape(1, -1)
+    perturbed = ops.SemiMarkovChain(
+        emissions.expand(num_samples, -1, -1, -1).flatten(0, 1),
+        _repeated(transitions, num_samples),
+        (every_edge(segments) + noise).flatten(0, 1),
+        lengths.expand(noise.shape[:2]).flatten(),
+    )
+    draw, copies = ops.relaxed_viterbi(perturbed, temperature), noise.shape[:2]
+    return ops.Draw(draw.soft[0].unflatten(0, copies), draw.path[0].unflatten(0, copies))
+
+
+def _repeated(scores: Tensor, num_samples: int) -> Tensor:
+    """Scores of moves or of segments for S N chains, unless all of them share one table."""
+    if EdgeForm.of(scores) is EdgeForm.SHARED:
+        return scores
+    return scores.expand(num_samples, *scores.shape).flatten(0, 1)

@@ -137,12 +137,12 @@ class Potentials:
         """What kernels take: one batch dimension, start and end folded into the emissions."""
         emissions, lengths = self.emissions, self.lengths
         if self.start is not None:
-            first = _finite_sum(emissions[..., :1, :], self.start.unsqueeze(-2))
+            first = sum_of_scores(emissions[..., :1, :], self.start.unsqueeze(-2))
             emissions = torch.cat([first, emissions[..., 1:, :]], -2)
         if self.end is not None:
             end = self.end.unsqueeze(-2)
             last = (lengths.clamp(1, self.num_steps) - 1)[..., None, None].expand_as(end)
-            emissions = emissions.scatter(-2, last, _finite_sum(emissions.gather(-2, last), end))
+            emissions = emissions.scatter(-2, last, sum_of_scores(emissions.gather(-2, last), end))
         if len(self.batch_shape) == 1:
             flat = emissions, lengths
         else:
@@ -196,7 +196,7 @@ class Potentials:
         return "no path of this chain is allowed"
 
 
-def _finite_sum(left: Tensor, right: Tensor) -> Tensor:
+def sum_of_scores(left: Tensor, right: Tensor) -> Tensor:
     """The sum of scores, and the largest number where it would overflow: only -inf forbids."""
     limit = torch.finfo(left.dtype).max / 2
     half = (left.detach() / 2).add(right.detach(), alpha=0.5)
@@ -254,10 +254,13 @@ def make_potentials(
     lengths: Tensor | None,
     start: Tensor | None,
     end: Tensor | None,
+    *,
+    batch_dims: int = 0,
 ) -> Potentials:
     """Check kinds and shapes, and find the batch shape and dtype that all have together.
 
-    Half precision is computed in float32: sums over paths need the digits.
+    Half precision is computed in float32: sums over paths need the digits. `batch_dims` is how many
+    dimensions the batch has at least, by what else there is.
     """
     scores = {"emissions": emissions, "transitions": transitions}
     if start is not None:
@@ -271,7 +274,7 @@ def make_potentials(
             f"emissions must be [*B, T, K] with T and K at least 1, got {_shape(emissions)}"
         )
     integers = integer_lengths(lengths, emissions)
-    batch_dims = max(emissions.dim() - 2, integers.dim())
+    batch_dims = max(batch_dims, emissions.dim() - 2, integers.dim())
     for name in ("start", "end"):
         if name in scores:
             batch_dims = max(batch_dims, scores[name].dim() - 1)

@@ -169,6 +169,7 @@ CRF_API = {
     "markov",
     "mean",
     "mode",
+    "noise_shape",
     "perplexity",
     "perturb_and_map",
     "relaxed",
@@ -192,6 +193,21 @@ CRF_API = {
     "variance",
 }
 
+OF_LINEAR_CHAINS = {"from_hmm", "from_torch_struct", "markov", "to_torch_struct"}
+OF_SEMI_MARKOV_CHAINS = {
+    "boundary_marginals",
+    "durations",
+    "labels_of",
+    "rsample_labels",
+    "sample_labels",
+    "segments",
+    "token_marginals",
+}
+APIS = {
+    structdist.LinearChainCRF: CRF_API,
+    structdist.SemiMarkovCRF: CRF_API - OF_LINEAR_CHAINS | OF_SEMI_MARKOV_CHAINS,
+}
+
 
 def test_public_names_of_the_package():
     assert set(structdist.__all__) == {
@@ -199,7 +215,10 @@ def test_public_names_of_the_package():
         "LinearChainCRF",
         "PathsWithLogProb",
         "Relaxed",
+        "RelaxedLabels",
         "RelaxedWithPaths",
+        "SegmentLabels",
+        "SemiMarkovCRF",
         "StraightThrough",
         "StructuredDistribution",
         "TopK",
@@ -209,17 +228,17 @@ def test_public_names_of_the_package():
     assert all(hasattr(structdist, name) for name in structdist.__all__)
 
 
-def test_public_names_of_the_distribution():
-    names = {name for name in dir(structdist.LinearChainCRF) if not name.startswith("_")}
-    assert names == CRF_API
+@pytest.mark.parametrize("kind", APIS)
+def test_public_names_of_the_distributions(kind: type):
+    assert {name for name in dir(kind) if not name.startswith("_")} == APIS[kind]
 
 
-def test_public_names_are_documented():
+@pytest.mark.parametrize("kind", APIS)
+def test_public_names_are_documented(kind: type):
     undocumented = {
         name
-        for name in vars(structdist.LinearChainCRF).keys() & CRF_API
-        if callable(getattr(structdist.LinearChainCRF, name))
-        and not getattr(structdist.LinearChainCRF, name).__doc__
+        for name in vars(kind).keys() & APIS[kind]
+        if callable(getattr(kind, name)) and not getattr(kind, name).__doc__
     }
     assert undocumented <= {"expand"}  # documented by torch
 

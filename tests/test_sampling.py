@@ -127,7 +127,7 @@ def test_global_seed_makes_draws_reproducible(structure: Structure, method: str)
 def test_given_noise_decides_alone(structure: Structure, temperature: float):
     """The same noise gives the same draw, whatever the generators are at."""
     crf = structure.drawn[0].crf()
-    shape = (7, *crf.batch_shape, *crf.event_shape)
+    shape = (7, *crf.batch_shape, *crf.noise_shape)
     noise = -torch.empty(shape, dtype=torch.float64).exponential_(generator=seeded(4)).log()
     draws = [crf.rsample((7,), temperature=temperature, noise=noise) for _ in range(2)]
     assert torch.equal(*draws)

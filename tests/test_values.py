@@ -50,7 +50,7 @@ def test_log_prob_of_paths_and_events(structure: Structure, example: BaseExample
     crf, oracle = example.crf(), oracle_of(example)
     paths = structure.some_paths(crf)
     expected = oracle.log_prob(paths)
-    events = structure.raw_events(paths, crf.event_shape)
+    events = structure.raw_events(paths, crf.event_shape, crf.lengths)
     assert_close(crf.log_prob(paths), expected)
     assert_close(crf.log_prob(events.double()), expected)
     assert_close(crf.log_prob(events), expected)

@@ -41,6 +41,10 @@ class Chain(NamedTuple):
         transitions, edges = same_form(self.transitions, edges)
         return Chain(self.emissions, transitions, self.lengths), (nodes, edges)
 
+    def weighing(self, part: int, weights: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """Values whose expectation is the sum of weights times marginals: of nodes, or of edges."""
+        return (None, weights) if part else (weights, None)
+
     @property
     def form(self) -> EdgeForm:
         return EdgeForm.of(self.transitions)

@@ -43,8 +43,7 @@ class Marginals(Operation):
 
     def adjoint(self, call: Call, known: Sequence[Tensor], grad: Tensor, needs: Needs) -> Grads:
         backend, state, problem, _ = call
-        values: list[Tensor | None] = [None] * len(problem.scores)
-        values[self.part] = grad
+        values = problem.weighing(self.part, grad)
         expected, ones = backend.expectation(problem, state, values), grad.new_ones(len(grad))
         no_values = (False,) * len(values)
         wanted = (*needs, *no_values)

@@ -45,6 +45,9 @@ class Problem(Protocol):
     def with_values(self: P, values: Values) -> tuple[P, tuple[Tensor, ...]]:
         """The same problem, and values on its parts, every pair of tensors of one shape."""
 
+    def weighing(self, part: int, weights: Tensor) -> Values:
+        """Values whose expectation is the sum of weights times the marginals of a kind of part."""
+
 
 class Expected(NamedTuple):
     """An expectation (or an entropy), and what its adjoint wants to know again."""

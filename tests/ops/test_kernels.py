@@ -32,9 +32,10 @@ class Question(NamedTuple):
 Ask = Callable[[Structure, Any], Question]  # of a structure and a problem
 
 
-def gumbel(problem: Problem) -> Tensor:
-    """Standard Gumbel noise [S, N, ...] in the shape of events."""
-    noise = torch.empty(NUM_SAMPLES, *problem.scores[0].shape, dtype=torch.float64)
+def gumbel(structure: Structure, problem: Problem) -> Tensor:
+    """Standard Gumbel noise [S, N, ...]."""
+    shape = NUM_SAMPLES, len(problem.lengths), *structure.noise_shape(problem)
+    noise = torch.empty(shape, dtype=torch.float64)
     return -noise.exponential_(generator=seeded(3)).log()
 
 
@@ -95,7 +96,7 @@ def log_prob(structure: Structure, problem: Any) -> Question:
 
 def gumbel_ffbs(temperature: float) -> Ask:
     def ask(structure: Structure, problem: Any) -> Question:
-        noise = gumbel(problem)
+        noise = gumbel(structure, problem)
         return Question(
             lambda p: ops.gumbel_ffbs(p, ops.run_forward(p), noise, temperature).soft,
             lambda r, p: r.gumbel_ffbs(p, noise, temperature).soft,
@@ -108,7 +109,7 @@ def gumbel_ffbs_by_temperature(num_samples: int) -> Ask:
     """Of a temperature for each structure, and for each of its samples unless there is but one."""
 
     def ask(structure: Structure, problem: Any) -> Question:
-        noise = gumbel(problem)
+        noise = gumbel(structure, problem)
         return Question(
             lambda p, temperature: ops.gumbel_ffbs(p, ops.run_forward(p), noise, temperature).soft,
             lambda r, p, temperature: r.gumbel_ffbs(p, noise, temperature).soft,
@@ -254,7 +255,7 @@ def test_path_scores(backend: str, structure: Structure, problem: Any):
 def test_hard_choices_of_relaxed_draws(
     backend: str, structure: Structure, problem: Any, temperature: float
 ):
-    noise, reference = gumbel(problem), reference_for(problem)
+    noise, reference = gumbel(structure, problem), reference_for(problem)
     drawn = ops.gumbel_ffbs(problem, ops.run_forward(problem), noise, temperature).path
     assert torch.equal(drawn, reference.gumbel_ffbs(problem, noise, temperature).path)
     best = ops.relaxed_viterbi(problem, temperature).path
@@ -357,7 +358,7 @@ def test_a_forbidden_path_has_no_gradient(backend: str, structure: Structure):
 def test_the_reference_has_finite_gradients_by_temperature(structure: Structure, problem: Any):
     """Also where something is forbidden."""
     temperature = temperatures(NUM_SAMPLES, len(problem.lengths)).requires_grad_()
-    soft = reference_for(problem).gumbel_ffbs(problem, gumbel(problem), temperature).soft
+    soft = reference_for(problem).gumbel_ffbs(problem, gumbel(structure, problem), temperature).soft
     weight = torch.randn(soft.shape, generator=seeded(2)).double()
     (found,) = torch.autograd.grad((soft * weight).sum(), temperature)
     assert found.isfinite().all()

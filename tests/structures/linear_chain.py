@@ -207,7 +207,7 @@ class LinearChains(Structure):
     def all_paths(self, event_shape: torch.Size) -> Tensor:
         return paths_of(event_shape)
 
-    def raw_events(self, paths: Tensor, event_shape: torch.Size) -> Tensor:
+    def raw_events(self, paths: Tensor, event_shape: torch.Size, lengths: Tensor) -> Tensor:
         return torch.nn.functional.one_hot(paths, event_shape[1]).bool()
 
     @cached_property

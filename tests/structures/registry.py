@@ -17,14 +17,14 @@ from structdist.ops import registry
 from structdist.ops.native import library
 from structdist.ops.triton import launching
 from tests.structures.linear_chain import LinearChains
-from tests.structures.segments import Segmentations
+from tests.structures.semi_markov import SemiMarkovChains
 from tests.structures.structure import Structure
 
 TRITON_ALONE = launching.interpreted() or os.environ.get("STRUCTDIST_TEST_DEVICE") == "cuda"
 
 Choice = str | Iterable | Callable[[Structure], Iterable]
 
-STRUCTURES: list[Structure] = [LinearChains(), Segmentations()]
+STRUCTURES: list[Structure] = [LinearChains(), SemiMarkovChains()]
 
 
 def over(*, backends: str | None = None, **choices: Choice) -> Callable:

@@ -40,7 +40,7 @@ class BaseExample(ABC):
     """The arguments of a distribution; compared by identity, so that caches can hold it.
 
     A structure adds its arguments as fields, which have the names of those of its class; `lengths`
-    is one of them. The first of `SCORES` has the shape of events.
+    is one of them. The first of `SCORES`, if it is given, has the shape of events.
     """
 
     SCORES: ClassVar[tuple[str, ...]]  # the fields that answers are differentiated by
@@ -117,7 +117,7 @@ class Structure(ABC):
     # Flat problems for kernels, in float64: mixed lengths, NaN in the padding.
     problems: Mapping[str, Problem]
     few_problems: Mapping[str, Problem]  # a handful of them
-    parts: Sequence[str]  # names of the tensors of scores; the first has the shape of events
+    parts: Sequence[str]  # names of the kinds of parts; the scores of the first are [N, T, ...]
 
     @abstractmethod
     def random(
@@ -145,12 +145,16 @@ class Structure(ABC):
         """[P, T]: every path of every length up to T (some may appear more than once)."""
 
     @abstractmethod
-    def raw_events(self, paths: Tensor, event_shape: torch.Size) -> Tensor:
-        """Paths [..., T] as bool events, whatever the lengths, without `structdist`."""
+    def raw_events(self, paths: Tensor, event_shape: torch.Size, lengths: Tensor) -> Tensor:
+        """Paths [..., *B, T] as bool events, with anything beyond the lengths [*B]."""
 
     @abstractmethod
     def kernel_values(self, problem: Any) -> Sequence[Sequence[Tensor]]:
         """Values on parts: first in the form of the scores, then in larger forms, if any."""
+
+    def noise_shape(self, problem: Any) -> torch.Size:
+        """Of the Gumbel noise of one draw from a problem: that of events, if not said otherwise."""
+        return problem.scores[0].shape[1:]
 
     def some_paths(self, d: Answerer) -> Tensor:
         """[P, *B, T]: every path, for every structure of the batch."""

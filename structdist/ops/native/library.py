@@ -159,7 +159,7 @@ SUFFIX = {torch.float32: "float", torch.float64: "double"}
 _functions: dict[tuple[str, torch.dtype], Callable[..., int]] = {}
 
 
-def _function(name: str, dtype: torch.dtype, *argument_types: type) -> Callable[..., int]:
+def function_of(name: str, dtype: torch.dtype, *argument_types: type) -> Callable[..., int]:
     """A kernel by its name, for float32 or float64."""
     known = _functions.get((name, dtype))
     if known is None:
@@ -185,7 +185,7 @@ def call(name: str, chain: Chain, *arguments: ctypes.Structure) -> int:
         *edge_strides(transitions, num_steps),
         torch.get_num_threads(),
     )
-    return _function(name, emissions.dtype)(byref(problem), *map(byref, arguments))
+    return function_of(name, emissions.dtype)(byref(problem), *map(byref, arguments))
 
 
 def pointers(*tensors: Tensor | None) -> list[int | None]:
@@ -203,19 +203,19 @@ def can_look_at(x: Tensor) -> bool:
 
 def all_below_inf(x: Tensor) -> bool:
     """Are all numbers of a contiguous tensor below +inf, and none NaN?"""
-    function = _function("all_below_inf", x.dtype, POINTER, INT)
+    function = function_of("all_below_inf", x.dtype, POINTER, INT)
     return bool(function(x.data_ptr(), x.numel()))
 
 
 def round_finite(doubles: int, out: Tensor) -> None:
     """Round float64 numbers at an address into a tensor, finite where they were."""
-    function = _function("round_finite", out.dtype, POINTER, POINTER, INT)
+    function = function_of("round_finite", out.dtype, POINTER, POINTER, INT)
     function(doubles, out.data_ptr(), out.numel())
 
 
 def gumbel_noise_of(seed: int, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     """Standard Gumbel noise that a seed stands for."""
     out = torch.empty(tuple(shape), dtype=dtype, device="cpu")
-    function = _function("gumbel_noise", dtype, INT, POINTER, INT, INT)
+    function = function_of("gumbel_noise", dtype, INT, POINTER, INT, INT)
     function(seed, out.data_ptr(), out.numel(), torch.get_num_threads())
     return out

@@ -1,0 +1,184 @@
+// Choosing segments from last to first: exact draws, and Gumbel-FFBS.
+//
+// Where the segment after it begins, a segment ends. Its label is chosen given the label after it,
+// by ends_t(k) + score of moving there; then its length given its label, by begins_s(k) + the
+// scores of its steps and of the segment. O(K + L) a segment.
+#include "segments.h"
+
+namespace structdist {
+namespace {
+
+// Calls choose_label(t, logits) and choose_length(t, logits, count) for each segment of one draw.
+template <class T> class SegmentBacktrack {
+ public:
+  SegmentBacktrack(const SegmentChain& s, const SegmentState& f)
+      : s_(s),
+        c_(s.chain),
+        f_(f),
+        k_(c_.num_states),
+        logits_(std::max(k_, s.longest)) {}
+
+  template <class ChooseLabel, class ChooseLength>
+  void run(int64_t n, int64_t* path, ChooseLabel choose_label, ChooseLength choose_length) {
+    int64_t label = -1;
+    for (int64_t t = c_.length(n) - 1; t >= 0;) {
+      weigh_labels(n, t, label);
+      label = choose_label(t, logits_.data());
+      const int64_t count = s_.lengths_at(t);
+      weigh_lengths(n, t, label, count);
+      const int64_t first = t - choose_length(t, logits_.data(), count);
+      std::fill(path + first + 1, path + t + 1, label + k_);
+      path[first] = label;
+      t = first - 1;
+    }
+  }
+
+ private:
+  void weigh_labels(int64_t n, int64_t t, int64_t after) {
+    std::copy_n(f_.ends + c_.at(n, t), k_, logits_.data());
+    if (after < 0) return;
+    const T* into = static_cast<const T*>(c_.transitions) + c_.edge(n, t) + after;
+    for (int64_t i = 0; i < k_; ++i) logits_[i] += bounded(into[i * k_]);
+  }
+
+  void weigh_lengths(int64_t n, int64_t t, int64_t label, int64_t count) {
+    double since = 0;
+    for (int64_t length = 1; length <= count; ++length) {
+      const int64_t first = t + 1 - length, at = c_.at(n, first) + label;
+      const double emission = bounded(static_cast<const T*>(c_.emissions)[at]);
+      const T* score = static_cast<const T*>(s_.segments) + s_.segment(n, t, length);
+      since += emission - f_.norms[n * c_.num_steps + first];
+      logits_[length - 1] = f_.begins[at] + since + bounded(score[label]);
+    }
+  }
+
+  const SegmentChain& s_;
+  const Chain& c_;
+  const SegmentState& f_;
+  int64_t k_;
+  std::vector<double> logits_;
+};
+
+double peak_of(const double* logits, int64_t count) {
+  const double peak = *std::max_element(logits, logits + count);
+  return peak == kMinusInf ? 0 : peak;  // no path: all weights 0
+}
+
+// The first choice whose cumulative probability exceeds `uniform`, never an impossible one; what is
+// left of the uniform number is uniform again.
+int64_t invert_cdf(double* logits, int64_t count, double& uniform) {
+  const double peak = peak_of(logits, count);
+  double total = 0, below = 0;
+  for (int64_t i = 0; i < count; ++i) total += logits[i] = std::exp(logits[i] - peak);
+  const double target = uniform * total;
+  int64_t chosen = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    if (!(logits[i] > 0)) continue;
+    chosen = i;
+    if (below + logits[i] > target) break;
+    below += logits[i];
+  }
+  const double left = logits[chosen] > 0 ? (target - below) / logits[chosen] : 0;
+  uniform = std::min(std::max(left, 0.0), 1.0);
+  return chosen;
+}
+
+template <class T> class SampleSegments {
+ public:
+  SampleSegments(const SegmentChain& s, const SegmentState& f, const SegmentDraws& d)
+      : c_(s.chain), d_(d), backtrack_(s, f) {}
+
+  void run(int64_t index) {
+    const Block block(c_, index);
+    for (int64_t n = block.first; n < block.end; ++n)
+      for (int64_t s = 0; s < d_.num_samples; ++s) draw(s, n);
+  }
+
+ private:
+  void draw(int64_t s, int64_t n) {
+    const int64_t at = (s * c_.num_chains + n) * c_.num_steps, k = c_.num_states;
+    const double* noise = static_cast<const double*>(d_.noise) + at;
+    double uniform = 0;
+    backtrack_.run(
+        n, d_.path + at,
+        [&](int64_t t, double* logits) {
+          uniform = noise[t];
+          return invert_cdf(logits, k, uniform);
+        },
+        [&](int64_t, double* logits, int64_t count) { return invert_cdf(logits, count, uniform); });
+  }
+
+  const Chain& c_;
+  const SegmentDraws& d_;
+  SegmentBacktrack<T> backtrack_;
+};
+
+template <class T> class RelaxedSegments {
+ public:
+  RelaxedSegments(const SegmentChain& s, const SegmentState& f, const SegmentDraws& d)
+      : c_(s.chain), d_(d), width_(c_.num_states + s.longest), backtrack_(s, f) {}
+
+  void run(int64_t index) {
+    const Block block(c_, index);
+    for (int64_t n = block.first; n < block.end; ++n)
+      for (int64_t s = 0; s < d_.num_samples; ++s) draw(s, n);
+  }
+
+ private:
+  void draw(int64_t s, int64_t n) {
+    const int64_t at = (s * c_.num_chains + n) * c_.num_steps, k = c_.num_states;
+    const double sharpness = 1 / d_.temperature[s * d_.sample_stride + n * d_.chain_stride];
+    const T* noise = static_cast<const T*>(d_.noise) + at * width_;
+    T* soft = static_cast<T*>(d_.soft) + at * width_;
+    backtrack_.run(
+        n, d_.path + at,
+        [&](int64_t t, double* logits) {
+          return relax(logits, k, noise + t * width_, sharpness, soft + t * width_);
+        },
+        [&](int64_t t, double* logits, int64_t count) {
+          return relax(logits, count, noise + t * width_ + k, sharpness, soft + t * width_ + k);
+        });
+  }
+
+  int64_t relax(double* logits, int64_t count, const T* gumbel, double sharpness, T* soft) {
+    for (int64_t i = 0; i < count; ++i) logits[i] += double(gumbel[i]);
+    const int64_t chosen = std::max_element(logits, logits + count) - logits;
+    const double peak = peak_of(logits, count);
+    T sum = 0;
+    for (int64_t i = 0; i < count; ++i)
+      soft[i] = fast_exp<T>(T(std::max((logits[i] - peak) * sharpness, -1e30)));
+    for (int64_t i = 0; i < count; ++i) sum += soft[i];
+    for (int64_t i = 0; i < count; ++i) soft[i] = sum > 0 ? soft[i] / sum : T(0);
+    return chosen;
+  }
+
+  const Chain& c_;
+  const SegmentDraws& d_;
+  int64_t width_;
+  SegmentBacktrack<T> backtrack_;
+};
+
+}  // namespace
+
+template <class T>
+int64_t sample_segments(const SegmentChain& s, const SegmentState& f, const SegmentDraws& d) {
+  for_groups(s.chain, 0.5 * double(d.num_samples),
+             [&](int64_t) { return SampleSegments<T>(s, f, d); });
+  return 0;
+}
+
+template <class T>
+int64_t relaxed_segments(const SegmentChain& s, const SegmentState& f, const SegmentDraws& d) {
+  for_groups(s.chain, 0.5 * double(d.num_samples),
+             [&](int64_t) { return RelaxedSegments<T>(s, f, d); });
+  return 0;
+}
+
+STRUCTDIST_EXPORT_KERNEL(sample_segments,
+                         (const SegmentChain& s, const SegmentState& f, const SegmentDraws& d),
+                         (s, f, d))
+STRUCTDIST_EXPORT_KERNEL(relaxed_segments,
+                         (const SegmentChain& s, const SegmentState& f, const SegmentDraws& d),
+                         (s, f, d))
+
+}  // namespace structdist

@@ -1,0 +1,71 @@
+// What kernels of semi-Markov chains are given, beside arguments.h. Twins are in
+// ops/semi_markov/native.py.
+#pragma once
+
+#include "chain.h"
+
+namespace structdist {
+
+constexpr int64_t kSegmentVersion = 1;
+
+// N chains that are tiled by segments of a label and a length in 1..L. The strides of segments are
+// 0 where all chains, or all first steps, share them.
+struct SegmentChain {
+  Chain chain;
+  int64_t longest;
+  const void* segments;  // [L, K], [N, L, K] or [N, T, L, K]
+  int64_t chain_stride, step_stride;
+
+  bool shared() const { return chain_stride == 0 && step_stride == 0; }
+  int64_t table() const { return longest * chain.num_states; }
+  // How many lengths a segment may have whose last step is t.
+  int64_t lengths_at(int64_t t) const { return std::min(longest, t + 1); }
+  // Where the scores of segments of `length` that end with step t begin.
+  int64_t segment(int64_t n, int64_t t, int64_t length) const {
+    return n * chain_stride + (t + 1 - length) * step_stride + (length - 1) * chain.num_states;
+  }
+};
+
+// What the forward pass found; see ops/semi_markov/rescaled/__init__.py. All are [N, T, K] but
+// where said otherwise, unpadded.
+struct SegmentState {
+  double *ends, *begins;
+  double* norms;    // [N, T]
+  void* weights;    // exp of ends, the largest of each step 1
+  void* incoming;   // sums over the labels before, but step 0
+  double* log_z;    // [N]
+};
+
+// Gradients of the forward pass.
+struct SegmentGrad {
+  const void* upstream;    // [N, T, K], of ends
+  int64_t num_samples;     // of what else single segments get
+  const void* of_lengths;  // [S, N, T, L], by last step; or none
+  const int64_t* labels;   // [S, N, T]: to which label that belongs
+  void* grad_emissions;    // [N, T, K], zeros
+  void* grad_begins;       // [N, T, K], zeros
+  void* grad_transitions;  // in the form of the transitions, zeros; or none
+  void* grad_segments;     // in the form of the segments, zeros; or none
+};
+
+// Segments chosen from last to first.
+struct SegmentDraws {
+  int64_t num_samples;
+  const void* noise;  // [S, N, T] uniform double; or [S, N, T, K + L] Gumbel in the chain's dtype
+  const double* temperature;            // of the relaxation, with strides over samples and chains,
+  int64_t sample_stride, chain_stride;  // which may be 0
+  void* soft;                           // [S, N, T, K + L], zeros; or none
+  int64_t* path;                        // [S, N, T], zeros
+};
+
+// 0 in place of the largest of nothing.
+inline void zero_where_empty(double* peak, int64_t num_labels) {
+  for (int64_t k = 0; k < num_labels; ++k) peak[k] = peak[k] == kMinusInf ? 0 : peak[k];
+}
+
+// How much a step costs, in matrix products of K x K.
+inline double cost_of(const SegmentChain& s) {
+  return 1 + 12 * double(s.longest) / double(s.chain.num_states);
+}
+
+}  // namespace structdist
