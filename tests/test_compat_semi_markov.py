@@ -322,6 +322,21 @@ def test_inside_transforms() -> None:
     assert_close(inside(potentials), dist.marginals)
 
 
+def test_shapes_on_meta() -> None:
+    dist = TorchStructSemiMarkovCRF(torch.zeros(B, N - 1, K, C, C, device="meta"))
+    parts = (B, N - 1, K, C, C)
+    shapes = {name: parts if name in ("marginals", "argmax") else (B,) for name in PROPERTIES}
+    assert {name: getattr(dist, name).shape for name in PROPERTIES} == shapes
+    assert dist.sample((2,)).shape == (2, *parts)
+
+
+def test_half_precision_is_answered_in_float32() -> None:
+    half = random_potentials().bfloat16()
+    dist = TorchStructSemiMarkovCRF(half, LENGTHS)
+    assert dist.partition.dtype == torch.float32
+    assert_close(dist.partition, TorchStructSemiMarkovCRF(half.float(), LENGTHS).partition)
+
+
 # Bad input ------------------------------------------------------------------------------------
 
 
@@ -437,6 +452,14 @@ def test_to_torch_struct_runs_in_torch_struct() -> None:
     parts = semi_markov_to_torch_struct(crf)
     theirs = torch_struct.SemiMarkovCRF(parts.log_potentials.clone())
     assert_close(theirs.partition.detach(), crf.log_partition)
+
+
+@pytest.mark.parametrize("longest", [1, 3])
+def test_chains_of_one_step_convert(longest: int) -> None:
+    crf = SemiMarkovCRF(torch.randn(2, 1, C), torch.randn(C, C), torch.randn(longest, C))
+    parts = semi_markov_to_torch_struct(crf)
+    assert_close(parts.partition, crf.log_partition)
+    assert_close(semi_markov_from_torch_struct(parts).entropy(), crf.entropy())
 
 
 def test_gradients_pass_through_the_conversions() -> None:

@@ -113,9 +113,9 @@ class TorchStructSemiMarkovCRF(TorchStructPlugin, torch_struct.SemiMarkovCRF):
         batch, num_steps, num_sizes, num_labels, _ = allowed.shape
         paths = [allowed.new_ones(batch, num_labels)]  # into each node and label
         for end in range(1, num_steps + 1):
-            first = torch.arange(max(end - num_sizes + 1, 0), end, device=allowed.device)
-            moves = allowed[:, first, end - first]  # [B, up to K-1, to, from]
-            before = torch.stack([paths[n] for n in first.tolist()], 1)
+            first = range(max(end - num_sizes + 1, 0), end)
+            moves = torch.stack([allowed[:, n, end - n] for n in first], 1)  # [B, n, to, from]
+            before = torch.stack([paths[n] for n in first], 1)
             paths.append((moves @ before.unsqueeze(-1)).sum((1, -1)))
         last = (lengths - 1).clamp(min=0)
         counts = torch.stack(paths, 1).sum(-1).gather(1, last.unsqueeze(-1)).squeeze(-1)
