@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -18,13 +17,13 @@ from torch import Tensor
 
 from benchmarks.contenders import Contender, Work, forward, forward_backward
 from benchmarks.operations import Kind, Operation
-from benchmarks.ours import REFERENCE, whole_chains
 from benchmarks.problem import Inputs, Size, make_inputs
 from benchmarks.sampler_checks import check_sampler
-from structdist.ops import reference
+from benchmarks.structure import Structure
+from benchmarks.structures import structure_of
 
 GRADIENT_TOLERANCE = 2e-3
-CHUNK_ENTRIES = 2**23  # of a [b, T, K, K] table that autograd keeps for the reference
+CHUNK_ENTRIES = 2**23  # of a table that autograd keeps for the reference
 
 SEED = 20
 
@@ -41,14 +40,16 @@ class Verdict:
 
 def check(contender: Contender, operation: Operation, size: Size, device: torch.device) -> Verdict:
     """The verdict on one contender and operation; an exception is a failure too."""
+    structure = structure_of(size)
     try:
         if operation.kind in (Kind.EXACT_SAMPLER, Kind.BIASED_SAMPLER):
-            return Verdict(*check_sampler(contender.works, operation, device))
+            return Verdict(*check_sampler(contender.works, operation, structure, device))
         inputs = make_inputs(size, device, SEED)
         work = contender.works[operation.name]
         if operation.kind is Kind.BEST_PATH:
-            return Verdict(check_best_path(work, inputs, operation.tolerance))
-        return Verdict(check_value(work, operation, inputs))
+            return Verdict(check_best_path(work, structure, inputs, operation.tolerance))
+        truth = Truth(structure.reference[operation.name], inputs, structure.entries(size))
+        return Verdict(check_value(work, operation, inputs, truth))
     except Exception as error:  # a rival's fault must not end the run
         return Verdict(raised(error))
 
@@ -57,28 +58,46 @@ def raised(error: Exception) -> str:
     return f"raised {type(error).__name__}: {error}".splitlines()[0]
 
 
-def check_value(work: Work, operation: Operation, inputs: Inputs) -> str | None:
-    exact, truth = inputs.to(torch.float64), REFERENCE[operation.name]
-    error = relative_error(forward(work, inputs), _in_chunks(forward, truth, exact))
+class Truth:
+    """The reference in float64, a few chains at a time, so that its tables stay small."""
+
+    def __init__(self, work: Work, inputs: Inputs, entries: int) -> None:
+        """Tables have so many `entries` for one chain."""
+        exact, batch = inputs.to(torch.float64), len(inputs.emissions)
+        step = max(1, CHUNK_ENTRIES // entries)
+        self.work = work
+        self.parts = [exact.items(i, i + step) for i in range(0, batch, step)]
+        self.shared = [name in inputs.SHARED for name in inputs.SCORES]
+
+    def value(self) -> Tensor:
+        return torch.cat([forward(self.work, part) for part in self.parts])
+
+    def gradients(self) -> list[Tensor]:
+        by_part = [forward_backward(self.work, part) for part in self.parts]
+        return [
+            torch.stack(grads).sum(0) if shared else torch.cat(grads)
+            for shared, grads in zip(self.shared, zip(*by_part, strict=True), strict=True)
+        ]
+
+
+def check_value(work: Work, operation: Operation, inputs: Inputs, truth: Truth) -> str | None:
+    error = relative_error(forward(work, inputs), truth.value())
     if not error <= operation.tolerance:
         return f"value off by {error:.1e}, tolerance {operation.tolerance:.0e}"
-    gradients = forward_backward(work, inputs)
-    by_emissions, by_transitions = _reference_gradients(truth, exact)
-    errors = {
-        "emissions": relative_error(gradients[0], by_emissions),
-        "transitions": relative_error(gradients[1], by_transitions),
-    }
-    for name, error in errors.items():
+    gradients = zip(forward_backward(work, inputs), truth.gradients(), strict=True)
+    for name, (found, exact) in zip(inputs.SCORES, gradients, strict=True):
+        error = relative_error(found, exact)
         if not error <= GRADIENT_TOLERANCE:
             return f"gradient by {name} off by {error:.1e}, tolerance {GRADIENT_TOLERANCE:.0e}"
     return None
 
 
-def check_best_path(work: Work, inputs: Inputs, tolerance: float) -> str | None:
+def check_best_path(
+    work: Work, structure: Structure, inputs: Inputs, tolerance: float
+) -> str | None:
     exact = inputs.to(torch.float64)
-    chain = whole_chains(exact.emissions, exact.transitions)
-    scores = reference.path_scores(chain, forward(work, inputs).unsqueeze(0))[0]
-    error = relative_error(scores, reference.viterbi(chain).score)
+    scores = structure.path_scores(exact, forward(work, inputs))
+    error = relative_error(scores, structure.best_scores(exact))
     if not error <= tolerance:
         return f"score of the path off the best by {error:.1e}, tolerance {tolerance:.0e}"
     return None
@@ -90,21 +109,3 @@ def relative_error(value: Tensor, truth: Tensor) -> float:
         raise ValueError(f"shape is {tuple(value.shape)}, not {tuple(truth.shape)}")
     largest = truth.abs().max().clamp(min=1e-3)
     return ((value.double() - truth).abs().max() / largest).item()
-
-
-def _chunks(inputs: Inputs) -> list[Inputs]:
-    """Batch items by so many that the reference's tables stay small."""
-    batch, length, states = inputs.emissions.shape
-    step = max(1, CHUNK_ENTRIES // (length * states**2))
-    return [inputs.items(i, i + step) for i in range(0, batch, step)]
-
-
-def _in_chunks(run: Callable[[Work, Inputs], Tensor], work: Work, inputs: Inputs) -> Tensor:
-    return torch.cat([run(work, part) for part in _chunks(inputs)])
-
-
-def _reference_gradients(work: Work, inputs: Inputs) -> tuple[Tensor, Tensor]:
-    parts = [forward_backward(work, part) for part in _chunks(inputs)]
-    by_emissions = torch.cat([emissions for emissions, _ in parts])
-    by_transitions = torch.stack([transitions for _, transitions in parts]).sum(0)
-    return by_emissions, by_transitions

@@ -1,5 +1,6 @@
-"""Who takes part: a contender offers some operations as functions of emissions and transitions.
+"""Who takes part: a contender offers some operations as functions of the scores of its structure.
 
+Those of linear chains are emissions and transitions; for semi-Markov chains see `segment_works`.
 Every function builds its objects anew, as a training step does, so nothing cached is ever timed.
 It returns log Z and entropy as `[B]`, marginals and relaxed or one-hot samples as `[B, T, K]`,
 paths as integers `[B, T]`. A library with arrays of its own offers `ForeignWork` instead.
@@ -11,16 +12,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from benchmarks import jax_chain, ours, rivals
+from benchmarks import jax_chain, ours, rivals, segment_works
 from benchmarks.foreign import ForeignWork
 from benchmarks.operations import Operation
 from benchmarks.problem import Inputs, Size
 
-Work = Callable[[Tensor, Tensor], Tensor] | ForeignWork
+Work = Callable[..., Tensor] | ForeignWork
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Contender:
     works: Mapping[str, Work]  # by the operation's name
     module: str = "structdist"
     shortest: int = 1  # smallest T it accepts
-    bytes_needed: Callable[[Size], int] | None = None  # where it may not fit: at least so much
+    bytes_needed: Callable[[Any], int] | None = None  # where it may not fit: at least so much
     devices: Sequence[str] = ("cpu", "cuda")
     at_home: Sequence[str] = ("cpu", "cuda")  # devices where it takes part without being named
     obstacle: Callable[[Size, torch.device], str | None] | None = None  # found out by trying
@@ -86,22 +88,40 @@ CONTENDERS = (
 )
 
 
-def at_home(*devices: str) -> list[Contender]:
+SEGMENT_CONTENDERS = (
+    Contender("structdist", segment_works.STRUCTDIST, gpu_backends=("rescaled",)),
+    Contender("reference", segment_works.REFERENCE),
+    Contender(
+        "rescaled",
+        segment_works.by_backend("rescaled"),
+        at_home=("cuda",),
+        gpu_backends=("rescaled",),
+    ),
+    Contender(
+        "torch-struct",
+        segment_works.TORCH_STRUCT,
+        module="torch_struct",
+        bytes_needed=segment_works.torch_struct_bytes,
+    ),
+)
+
+
+def at_home(*devices: str, among: Sequence[Contender] = CONTENDERS) -> list[Contender]:
     """Who takes part on some devices without being named."""
-    return [c for c in CONTENDERS if set(devices) & set(c.at_home)]
+    return [c for c in among if set(devices) & set(c.at_home)]
 
 
 def forward(work: Work, inputs: Inputs) -> Tensor:
     """Evaluation: no graph, unless the contender needs one for itself."""
     if isinstance(work, ForeignWork):
         return work.output(inputs)
-    emissions, transitions = inputs.leaves()
+    leaves = inputs.leaves()
     with torch.no_grad():
-        return work(emissions, transitions)
+        return work(*leaves)
 
 
 def forward_backward(work: Work, inputs: Inputs) -> tuple[Tensor, ...]:
-    """Training: the gradient of a weighted sum of the output, by emissions and transitions."""
+    """Training: the gradient of a weighted sum of the output, by all scores."""
     if isinstance(work, ForeignWork):
         return work.gradients(inputs)
     leaves = inputs.leaves()

@@ -38,3 +38,18 @@ OPERATIONS = {
         Operation("viterbi", Kind.BEST_PATH, differentiable=False),
     )
 }
+
+SEGMENT_OPERATIONS = {
+    operation.name: operation
+    for operation in (
+        OPERATIONS["log-z"],
+        Operation("token-marginals", Kind.VALUE, tolerance=2e-4),
+        OPERATIONS["marginals"],
+        OPERATIONS["entropy"],
+        OPERATIONS["sample"],
+        OPERATIONS["gumbel-ffbs"],
+        OPERATIONS["gumbel-ffbs-st"],
+        Operation("gumbel-labels-st", Kind.EXACT_SAMPLER, relaxation="gumbel-labels"),
+        OPERATIONS["viterbi"],
+    )
+}

@@ -31,17 +31,17 @@ STRUCTDIST = {
 }
 
 
-def by_backend(name: str) -> dict[str, Callable[[Tensor, Tensor], Tensor]]:
+def by_backend(name: str) -> dict[str, Callable[..., Tensor]]:
     """All of structdist's operations by one of its backends."""
-    return {operation: _forced(name, work) for operation, work in STRUCTDIST.items()}
+    return {operation: forced(name, work) for operation, work in STRUCTDIST.items()}
 
 
-def _forced(
-    name: str, work: Callable[[Tensor, Tensor], Tensor]
-) -> Callable[[Tensor, Tensor], Tensor]:
-    def run(emissions: Tensor, transitions: Tensor) -> Tensor:
+def forced(name: str, work: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The same work by one backend."""
+
+    def run(*scores: Tensor) -> Tensor:
         with use_backend(name):
-            return work(emissions, transitions)
+            return work(*scores)
 
     return run
 
