@@ -17,6 +17,7 @@ from benchmarks import estimates as estimate_benchmark
 from benchmarks import gradients as gradient_benchmark
 from benchmarks import load as load_benchmark
 from benchmarks import overhead as overhead_benchmark
+from benchmarks import ratios as ratio_benchmark
 from benchmarks import samplers as sampler_benchmark
 from benchmarks import scaling as scaling_benchmark
 from benchmarks import train_step as train_step_benchmark
@@ -24,7 +25,7 @@ from benchmarks.cards import CARDS, Card
 from benchmarks.contenders import CONTENDERS, Contender, at_home
 from benchmarks.estimators import ESTIMATORS
 from benchmarks.neighbours import busy_neighbours
-from benchmarks.operations import OPERATIONS
+from benchmarks.operations import OPERATIONS, SEGMENT_OPERATIONS, Operation
 from benchmarks.options import (
     Budget,
     Busy,
@@ -40,18 +41,22 @@ from benchmarks.options import (
     Quick,
     Sizes,
     Threads,
+    WhichStructure,
     names_among,
     parse_integers,
     parse_numbers,
     parse_sizes,
+    positive,
     read_results,
+    sizes_of,
     writable,
 )
 from benchmarks.pages import write_report
-from benchmarks.problem import Size
 from benchmarks.rewards import REWARDS
 from benchmarks.sections import SECTIONS
 from benchmarks.session import progress_bar, start
+from benchmarks.structure import Structure
+from benchmarks.structures import LINEAR_CHAIN, SEMI_MARKOV
 from benchmarks.timing import Limits
 
 app = typer.Typer(
@@ -61,9 +66,9 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 
-USUAL_SIZES = "100x38x20,100x38x50,16x256x64,8x512x128"
+USUAL_SIZES = LINEAR_CHAIN.usual_sizes
 LOAD_SIZES = "100x38x20"
-QUICK_SIZES = "16x16x8"
+QUICK_SIZES = LINEAR_CHAIN.quick_sizes
 MOST_PATHS = 20_000  # that `gradients` enumerates
 CPU = torch.device("cpu")
 QUICK_LIMITS = Limits(budget=1.0, usual=5, most=15, shortest=0.05)
@@ -97,11 +102,44 @@ def _limits(budget: float | None, quick: bool) -> Limits:
     return limits if budget is None else replace(limits, budget=budget)
 
 
-def _taking_part(names: Names | None, *devices: str) -> list[Contender]:
-    return [c for c in CONTENDERS if c.name in names] if names else at_home(*devices)
+def _taking_part(
+    names: Names | None, *devices: str, structure: Structure = LINEAR_CHAIN
+) -> list[Contender]:
+    known = [c.name for c in structure.contenders]
+    _require_known(names, known, structure, "--contender")
+    if names:
+        return [c for c in structure.contenders if c.name in names]
+    return at_home(*devices, among=structure.contenders)
+
+
+def _operations(names: Names | None, structure: Structure, *usual: str) -> list[Operation]:
+    _require_known(names, list(structure.operations), structure, "--operation")
+    return [structure.operations[name] for name in names or usual or structure.operations]
+
+
+def _require_known(
+    names: Names | None, known: list[str], structure: Structure, option: str
+) -> None:
+    for name in names or ():
+        if name not in known:
+            what = f"{name!r} is not one of {', '.join(known)}, which a {structure.name} has"
+            raise typer.BadParameter(what, param_hint=option)
+
+
+def _given(structure: Structure, axes: dict[str, Integers | None]) -> dict[str, Integers]:
+    """What was said of its axes; an axis of another structure is an error."""
+    given = {axis: values for axis, values in axes.items() if values is not None}
+    for axis in given:
+        if axis not in structure.axes:
+            raise typer.BadParameter(f"a {structure.name} has none", param_hint=f"--{axis}")
+    return given
 
 
 Operations = Annotated[Names | None, _choice(OPERATIONS, "What to measure")]
+AnyOperations = Annotated[
+    Names | None, _choice({**OPERATIONS, **SEGMENT_OPERATIONS}, "What to measure")
+]
+Longest = Annotated[Integers | None, _grid("L, the longest segments, of semi-Markov chains.")]
 WhoTakesPart = Annotated[
     Names | None,
     _choice([c.name for c in CONTENDERS], "Who takes part; default all who are at home there"),
@@ -110,14 +148,21 @@ WhoTakesPart = Annotated[
 
 @app.command()
 def samplers(
-    batch: Annotated[Integers | None, _grid("A grid of sizes, with the next two.")] = None,
+    structure: WhichStructure = LINEAR_CHAIN,
+    batch: Annotated[Integers | None, _grid("A grid of sizes, with the next three.")] = None,
     length: Annotated[Integers | None, _grid("Default 38.")] = None,
-    states: Annotated[Integers | None, _grid("Default 20,50.")] = None,
+    longest: Longest = None,
+    states: Annotated[Integers | None, _grid("Default 20,50 (semi-markov: 20).")] = None,
     size: Annotated[
-        Sizes | None,
-        _sizes(f"Sizes instead of a grid. Default {USUAL_SIZES} (quick: {QUICK_SIZES})."),
+        str | None,
+        typer.Option(
+            metavar="BxTxK,...",
+            help=f"Sizes instead of a grid. Default {USUAL_SIZES} (quick: {QUICK_SIZES}); "
+            f"semi-markov: {SEMI_MARKOV.form}, default {SEMI_MARKOV.usual_sizes} "
+            f"(quick: {SEMI_MARKOV.quick_sizes}).",
+        ),
     ] = None,
-    operation: Operations = None,
+    operation: AnyOperations = None,
     contender: WhoTakesPart = None,
     estimate: GpuCard = None,
     budget: Budget = None,
@@ -134,16 +179,20 @@ def samplers(
 
     With --estimate the table also has what a model on paper says of a GPU, which need not be here.
     """
-    if size and (batch or length or states):
+    axes = {"batch": batch, "length": length, "longest": longest, "states": states}
+    grid = _given(structure, axes)
+    if size and grid:
         raise typer.BadParameter("give sizes or a grid, not both", param_hint="--size")
-    session = start("samplers", device, threads, json, plot, markdown, compare)
-    if batch or length or states:
-        grid = product(batch or (100,), length or (38,), states or (20, 50))
-        sizes = [Size(*values) for values in grid]
+    operations = _operations(operation, structure)
+    gpu = ["cuda"] if estimate else []
+    contenders = _taking_part(contender, device.type, *gpu, structure=structure)
+    if grid:
+        every = {**structure.usual_grid, **grid}
+        sizes = [structure.size(*x) for x in product(*(every[axis] for axis in structure.axes))]
     else:
-        sizes = list(size or parse_sizes(QUICK_SIZES if quick else USUAL_SIZES))
-    operations = [OPERATIONS[name] for name in operation or OPERATIONS]
-    contenders = _taking_part(contender, device.type, *(["cuda"] if estimate else []))
+        usual = structure.quick_sizes if quick else structure.usual_sizes
+        sizes = list(sizes_of(structure, size or usual))
+    session = start("samplers", device, threads, json, plot, markdown, compare, structure)
     arena = _arena(device, budget, quick, estimate)
     steps = len(sizes) * (len(operations) + 1)
     with busy_neighbours(busy), progress_bar(steps) as progress:
@@ -263,12 +312,18 @@ def gradients(
 
 @app.command()
 def scaling(
+    structure: WhichStructure = LINEAR_CHAIN,
     batch: Annotated[Integers | None, _grid("Default 1,4,16,64,256 (quick: 1,4,16).")] = None,
     length: Annotated[Integers | None, _grid("Default 16,...,1024 (quick: 8,16,32).")] = None,
+    longest: Longest = None,
     states: Annotated[Integers | None, _grid("Default 4,...,128 (quick: 4,8,16).")] = None,
-    operation: Operations = None,
+    operation: AnyOperations = None,
     base: Annotated[
-        Integers | None, _grid("B,T,K kept fixed. Default 16,64,16 (quick: 4,16,8).")
+        Integers | None,
+        _grid(
+            "B,T,K kept fixed. Default 16,64,16 (quick: 4,16,8); semi-markov: B,T,L,K, "
+            "default 8,128,16,16 (quick: 4,16,4,8)."
+        ),
     ] = None,
     budget: Budget = None,
     device: Device = CPU,
@@ -281,24 +336,54 @@ def scaling(
 ) -> None:
     """How time and memory grow with T, K and B, with fitted exponents.
 
-    Without --operation: log-z and gumbel-ffbs.
+    Of semi-Markov chains with T, L and K. Without --operation: log-z and gumbel-ffbs.
     """
-    if base is not None and len(base) != 3:
-        raise typer.BadParameter("three numbers are needed: B,T,K", param_hint="--base")
-    session = start("scaling", device, threads, json, plot, markdown, compare)
-    values = {
-        "batch": batch or ((1, 4, 16) if quick else (1, 4, 16, 64, 256)),
-        "length": length or ((8, 16, 32) if quick else (16, 32, 64, 128, 256, 512, 1024)),
-        "states": states or ((4, 8, 16) if quick else (4, 8, 16, 32, 64, 128)),
-    }
-    operations = [OPERATIONS[name] for name in operation or ("log-z", "gumbel-ffbs")]
-    size = Size(*(base or ((4, 16, 8) if quick else (16, 64, 16))))
+    form = structure.form.replace("x", ",")
+    if base is not None and len(base) != len(structure.axes):
+        count = {3: "three", 4: "four"}[len(structure.axes)]
+        raise typer.BadParameter(f"{count} numbers are needed: {form}", param_hint="--base")
+    axes = {"batch": batch, "length": length, "longest": longest, "states": states}
+    given = _given(structure, axes)
+    operations = _operations(operation, structure, "log-z", "gumbel-ffbs")
+    session = start("scaling", device, threads, json, plot, markdown, compare, structure)
+    usual = structure.quick_scaling if quick else structure.scaling
+    values = {**usual.values, **given}
+    size = structure.size(*(base or usual.base))
     plan = scaling_benchmark.Plan(size, values, operations)
     arena = _arena(device, budget, quick)
     with progress_bar(len(plan.cells())) as progress:
         rows = scaling_benchmark.run(plan, arena, progress=progress)
     settings = {"base": str(size), "values": values, "limits": vars(arena.limits)}
+    if structure.claim is not None:
+        settings["claim"] = structure.claim
     session.deliver(settings, rows, scaling_benchmark.exponents(rows))
+
+
+@app.command()
+def ratios(
+    rounds: Annotated[int | None, typer.Option(min=1, help="Default 5 (quick: 1).")] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            callback=lambda value: None if value is None else positive(value),
+            help="Seconds per side of a ratio and round. Default 5 (quick: 1).",
+        ),
+    ] = None,
+    threads: Threads = 2,
+    quick: Quick = False,
+    json: Json = None,
+    plot: Plot = None,
+    markdown: Markdown = None,
+    compare: Compare = None,
+) -> None:
+    """What SemiMarkovCRF costs beside torch-struct, LinearChainCRF and itself, and its goals."""
+    session = start("ratios", CPU, threads, json, plot, markdown, compare, SEMI_MARKOV)
+    rounds = rounds or (1 if quick else 5)
+    limits = _limits(budget or (1.0 if quick else 5.0), quick)
+    cases = ratio_benchmark.cases(quick)
+    with progress_bar(len(cases) * (rounds + 1)) as progress:
+        rows = ratio_benchmark.run(cases, rounds, limits, progress)
+    session.deliver({"rounds": rounds, "limits": vars(limits)}, rows)
 
 
 @app.command()
@@ -364,11 +449,11 @@ def report(
 ) -> None:
     """One Markdown page with plots out of results already there."""
     every = [read_results(path, str(path)) for path in files]
-    commands = [results.command for results in every]
-    for command in commands:
-        if command not in SECTIONS:
-            raise typer.BadParameter(f"results of an unknown command, {command}")
-        if commands.count(command) > 1:
-            raise typer.BadParameter(f"more than one file holds results of {command}")
+    names = [results.name for results in every]
+    for results in every:
+        if results.command not in SECTIONS:
+            raise typer.BadParameter(f"results of an unknown command, {results.command}")
+        if names.count(results.name) > 1:
+            raise typer.BadParameter(f"more than one file holds results of {results.name}")
     write_report(every, out, shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]))
     typer.echo(f"wrote {out}")

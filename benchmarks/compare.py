@@ -18,15 +18,16 @@ def compare(new: Results, old: Results) -> Table:
     """Each number over the earlier one, for the rows both runs have; below 1 is less."""
     require_comparable(old, new.command)
     section = SECTIONS[new.command]
-    earlier = {_key(row, section.keys): row for row in old.rows}
+    keys = [key for key in section.keys if any(key in row for row in old.rows + new.rows)]
+    earlier = {_key(row, keys): row for row in old.rows}
     lines, unmatched = [], 0
     for row in new.rows:
-        before = earlier.get(_key(row, section.keys))
+        before = earlier.get(_key(row, keys))
         ratios = [None if before is None else _ratio(row, before, m) for m in section.metrics]
         if before is None:
             unmatched += 1
         elif any(r is not None for r in ratios):
-            lines.append([*map(_shown, _key(row, section.keys)), *map(ratio, ratios)])
+            lines.append([*map(_shown, _key(row, keys)), *map(ratio, ratios)])
     then, now = (
         f"{x.environment.get('revision')} ({x.environment.get('date')})" for x in (old, new)
     )
@@ -34,9 +35,9 @@ def compare(new: Results, old: Results) -> Table:
     changed = _changes(old, new)
     if changed:
         notes.append(f"Not like for like: {', '.join(changed)} changed.")
-    columns = [*section.keys, *section.metrics.values()]
+    columns = [*keys, *section.metrics.values()]
     title = f"Ratio to the earlier run: {now} over {then}"
-    return Table(title, columns, lines, notes, texts=len(section.keys))
+    return Table(title, columns, lines, notes, texts=len(keys))
 
 
 def _key(row: Record, keys: Sequence[str]) -> tuple[object, ...]:

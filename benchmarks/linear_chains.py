@@ -9,7 +9,7 @@ from benchmarks.contenders import CONTENDERS
 from benchmarks.operations import OPERATIONS
 from benchmarks.ours import REFERENCE, gumbel_like, whole_chains
 from benchmarks.problem import Inputs, Size
-from benchmarks.structure import DRAWS, Structure
+from benchmarks.structure import DRAWS, Scaling, Structure
 from structdist.ops import reference
 
 
@@ -17,10 +17,22 @@ class LinearChains(Structure):
     name = "linear-chain"
     registered_name = "linear chain"
     form = "BxTxK"
-    axes = {"batch": "B", "length": "T", "states": "K"}
+    axes = ("batch", "length", "states")
     size_type = Size
     usual_sizes = "100x38x20,100x38x50,16x256x64,8x512x128"
     quick_sizes = "16x16x8"
+    usual_grid = {"batch": (100,), "length": (38,), "states": (20, 50)}
+    scaling = Scaling(
+        (16, 64, 16),
+        {
+            "batch": (1, 4, 16, 64, 256),
+            "length": (16, 32, 64, 128, 256, 512, 1024),
+            "states": (4, 8, 16, 32, 64, 128),
+        },
+    )
+    quick_scaling = Scaling(
+        (4, 16, 8), {"batch": (1, 4, 16), "length": (8, 16, 32), "states": (4, 8, 16)}
+    )
     operations = OPERATIONS
     contenders = CONTENDERS
     reference = REFERENCE

@@ -13,6 +13,8 @@ import typer
 from benchmarks.cards import CARDS, EXAMPLE, Card, UnknownCardError, find_card
 from benchmarks.problem import Size
 from benchmarks.results import Results, ResultsError, load
+from benchmarks.structure import Structure
+from benchmarks.structures import LINEAR_CHAIN, STRUCTURES
 
 NO_CUDA = (
     "torch finds no CUDA device here; for estimates instead of times, leave --device out: "
@@ -46,17 +48,29 @@ def parse_integers(text: str) -> Integers:
 
 
 class Sizes(tuple[Size, ...]):
-    """Sizes BxTxK, separated by commas."""
+    """Sizes of one structure, separated by commas in text."""
 
 
 def parse_sizes(text: str) -> Sizes:
+    """Of linear chains."""
+    return sizes_of(LINEAR_CHAIN, text)
+
+
+def sizes_of(structure: Structure, text: str) -> Sizes:
     sizes = []
     for part in text.split(","):
         numbers = part.split("x")
-        if len(numbers) != 3:
-            raise typer.BadParameter(f"{part!r} is not a size BxTxK like 100x38x20")
-        sizes.append(Size(*parse_integers(",".join(numbers))))
+        if len(numbers) != len(structure.axes):
+            example = structure.usual_sizes.split(",")[0]
+            raise typer.BadParameter(f"{part!r} is not a size {structure.form} like {example}")
+        sizes.append(structure.size(*parse_integers(",".join(numbers))))
     return Sizes(sizes)
+
+
+def parse_structure(text: str) -> Structure:
+    if text not in STRUCTURES:
+        raise typer.BadParameter(f"{text!r} is not one of {', '.join(STRUCTURES)}")
+    return STRUCTURES[text]
 
 
 def parse_numbers(text: str) -> Numbers:
@@ -136,6 +150,15 @@ def positive(value: float) -> float:
     return value
 
 
+WhichStructure = Annotated[
+    Structure,
+    typer.Option(
+        "--structure",
+        parser=parse_structure,
+        metavar="NAME",
+        help=f"What chains: {', '.join(STRUCTURES)}.",
+    ),
+]
 Threads = Annotated[int, typer.Option(min=1, help="CPU threads torch may use.")]
 Busy = Annotated[
     int, typer.Option(min=0, help="Processes that keep a core busy each, all the while.")

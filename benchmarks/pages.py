@@ -14,15 +14,17 @@ from benchmarks.tables import markdown
 def section_page(results: Results, page: Path, plot: Path | None) -> str:
     """A section with its command and environment; the plot's link is relative to the page."""
     section = SECTIONS[results.command]
+    structure = results.environment.get("structure")
+    title = section.title + (f", {structure}" if structure else "")
     parts = [
-        f"## {section.title}",
+        f"## {title}",
         f"```\n{results.environment['command']}\n```",
         _environment(results.environment),
         section.about,
     ]
     if plot is not None:
         link = Path(os.path.relpath(plot, page.parent)).as_posix()
-        parts.append(f"![{section.title}]({link})")
+        parts.append(f"![{title}]({link})")
     parts += [markdown(table).rstrip() for table in section.tables(results)]
     return "\n\n".join(parts) + "\n"
 
@@ -46,7 +48,7 @@ def write_report(every: Sequence[Results], page: Path, command: str) -> None:
     plots.mkdir(exist_ok=True)
     sections = []
     for results in every:
-        plot = plots / f"{results.command}.png"
+        plot = plots / f"{results.name}.png"
         SECTIONS[results.command].plot(results, plot)
         sections.append(section_page(results, page, plot))
     intro = (

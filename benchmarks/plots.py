@@ -17,6 +17,7 @@ from benchmarks.estimates import LABEL
 from benchmarks.neighbours import beside
 from benchmarks.results import Record, Results, value_at
 from benchmarks.samplers import FLOOR
+from benchmarks.tables import SIZES, size_of
 
 DPI = 130
 MARKERS = "osD^vP*X"
@@ -53,13 +54,13 @@ def _exactly(row: Record, key: str) -> Record | None:
 
 
 def _sampler_panels(rows: Sequence[Record], title: str, path: Path) -> None:
-    sizes = list(dict.fromkeys(map(_size, rows)))
+    sizes = list(dict.fromkeys(map(size_of, rows)))
     figure, panels = plt.subplots(
         len(sizes), 1, figsize=(10, 3.6 * len(sizes)), squeeze=False, layout="constrained"
     )
     for axes, size in zip(panels[:, 0], sizes, strict=True):
-        _sampler_panel(axes, [row for row in rows if _size(row) == size])
-        axes.set_title("B={} T={} K={}".format(*size) + title)
+        _sampler_panel(axes, [row for row in rows if size_of(row) == size])
+        axes.set_title(size + title)
     _finish(figure, path)
 
 
@@ -169,7 +170,7 @@ def _scaling_line(axes: Axes, x: list[int], y: list[float], line: Record, expone
 def _log_axes(axes: Axes, name: str) -> None:
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    axes.set_xlabel({"length": "T", "states": "K", "batch": "B"}[name])
+    axes.set_xlabel(next(letter for letter, axis in SIZES.items() if axis == name))
     axes.grid(alpha=0.3)
     axes.legend(fontsize="x-small")
 
@@ -187,6 +188,24 @@ def plot_load(results: Results, path: Path) -> None:
         for row in timed
     }
     _bars(bars, "ms", path)
+
+
+def plot_ratios(results: Results, path: Path) -> None:
+    """A bar for each, as a share of the limit that its goal sets; its line goes over all rounds."""
+    rows = [row for row in results.rows if row["value"]][::-1]
+    shares = [
+        {key: row["value"][key] / row["goal"]["limit"] for key in ("median", "lowest", "highest")}
+        for row in rows
+    ]
+    figure, axes = plt.subplots(figsize=(10, 1.5 + 0.35 * len(rows)), layout="constrained")
+    errors = [[abs(x[end] - x["median"]) for x in shares] for end in ("lowest", "highest")]
+    wanted = [">" if row["goal"]["at_least"] else "<" for row in rows]
+    names = [f"{row['work']} ({sign} 1)" for row, sign in zip(rows, wanted, strict=True)]
+    axes.barh(names, [x["median"] for x in shares], xerr=errors)
+    axes.axvline(1, color="gray", linestyle=":")
+    axes.set_xscale("log")
+    axes.set_xlabel("share of the limit")
+    _finish(figure, path)
 
 
 def plot_overhead(results: Results, path: Path) -> None:

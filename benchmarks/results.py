@@ -29,6 +29,11 @@ class Results:
         """How many busy neighbours there were all the while."""
         return int(self.settings.get("busy", 0))
 
+    @property
+    def name(self) -> str:
+        """Of the command and, if these are not linear chains, of the structure."""
+        return "-".join(filter(None, [self.command, self.environment.get("structure")]))
+
     def save(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self), indent=1, allow_nan=False) + "\n")
 

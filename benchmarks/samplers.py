@@ -28,7 +28,7 @@ from benchmarks.estimates import Estimate
 from benchmarks.foreign import ForeignWork
 from benchmarks.memory import available_bytes, peak_bytes
 from benchmarks.operations import Kind, Operation
-from benchmarks.problem import Inputs, Size, make_inputs
+from benchmarks.problem import Inputs, SegmentSize, Size, make_inputs
 from benchmarks.results import Record
 from benchmarks.timing import Limits, Stopwatch, Timing, estimate, race
 
@@ -58,6 +58,17 @@ class Row:
     )
     launches: Counted | None = None  # of a GPU; in a dry run, where there is none
     estimate: Estimate | None = None  # of its time on a card, if one was asked for: not measured
+    longest: int | None = None  # L, of chains that have it
+
+    @property
+    def size(self) -> Size:
+        if self.longest is None:
+            return Size(self.batch, self.length, self.states)
+        return SegmentSize(self.batch, self.length, self.states, self.longest)
+
+    def record(self) -> Record:
+        """Plain values; the size in as many as it has."""
+        return {key: x for key, x in asdict(self).items() if key != "longest" or x is not None}
 
 
 class Arena:
@@ -146,11 +157,10 @@ class Arena:
 
     def with_launches(self, row: Row, contender: Contender, operation: Operation) -> Row:
         """Its launches, and the estimate that follows from them, where they can be counted."""
-        size = Size(row.batch, row.length, row.states)
         if row.status != "ok" and self.device.type == "cuda":
             return row
         try:
-            launches = count(contender, operation, size, self.device)
+            launches = count(contender, operation, row.size, self.device)
         except NotCountedError as error:
             reason = None if self.card is None else f"no estimate: {error}"
             return replace(row, detail="; ".join(filter(None, (row.detail, reason))) or None)
@@ -175,7 +185,7 @@ def run(
             progress(f"{operation.name}, {size}")
             compared = compare_contenders(operation, size, arena, contenders)
             rows += [replace(row, over_floor=_over_floor(row, floor)) for row in compared]
-    return [asdict(row) for row in rows]
+    return [row.record() for row in rows]
 
 
 def compare_contenders(
@@ -206,7 +216,7 @@ def compare_contenders(
 
 def admit(contender: Contender, operation: Operation, size: Size, arena: Arena) -> Row:
     """A row without times: may this contender be timed?"""
-    row = Row(operation.name, contender.name, size.batch, size.length, size.states)
+    row = Row(operation.name, contender.name, **vars(size))
     reason = arena.reason_to_skip(contender, operation, size)
     if reason:
         return replace(row, status="skipped", detail=reason)
@@ -251,9 +261,7 @@ def measure_floor(size: Size, arena: Arena) -> Row:
     return Row(
         FLOOR,
         "torch.mm",
-        size.batch,
-        size.length,
-        size.states,
+        **vars(size),
         forward=times["T"],
         forward_backward=times["3T"],
     )

@@ -1,6 +1,6 @@
-"""`python -m benchmarks scaling`: how time and memory grow with T, K and B.
+"""`python -m benchmarks scaling`: how time and memory grow with T, K and B (and L).
 
-One of the three grows while the others stay at a base size. The exponent is the slope of a
+One of them grows while the others stay at a base size. The exponent is the slope of a
 straight line through the larger half of the points, on log-log axes, by least squares.
 """
 
@@ -12,15 +12,16 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.contenders import CONTENDERS, Contender, heaviest
+from benchmarks.contenders import Contender, heaviest
 from benchmarks.operations import Operation
 from benchmarks.problem import Size
 from benchmarks.results import Record
 from benchmarks.samplers import Arena, admit
+from benchmarks.structures import structure_of
 from benchmarks.timing import Timing
 
-AXES = ("length", "states", "batch")
-WHO = tuple(c for c in CONTENDERS if c.name in ("structdist", "reference"))
+AXES = ("length", "longest", "states", "batch")
+WHO = ("structdist", "reference")
 
 
 @dataclass(frozen=True)
@@ -28,13 +29,16 @@ class Row:
     operation: str
     contender: str
     axis: str
-    batch: int
-    length: int
-    states: int
+    size: Size
     status: str
     detail: str | None = None
     time: Timing | None = None
     bytes: int | None = None
+
+    def record(self) -> Record:
+        """Plain values, with the numbers of the size among them."""
+        values = asdict(self)
+        return {key: x for key, x in values.items() if key != "size"} | values["size"]
 
 
 @dataclass(frozen=True)
@@ -43,25 +47,27 @@ class Plan:
     values: Mapping[str, Sequence[int]]  # by axis
     operations: Sequence[Operation]
 
+    def contenders(self) -> list[Contender]:
+        return [c for c in structure_of(self.base).contenders if c.name in WHO]
+
     def cells(self) -> list[tuple[Operation, str, Size]]:
         return [
             (operation, axis, replace(self.base, **{axis: value}))
             for operation in self.operations
             for axis in AXES
+            if axis in self.values
             for value in sorted(set(self.values[axis]))
         ]
 
 
 def run(
-    plan: Plan,
-    arena: Arena,
-    contenders: Sequence[Contender] = WHO,
-    progress: Callable[[str], object] = lambda _: None,
+    plan: Plan, arena: Arena, progress: Callable[[str], object] = lambda _: None
 ) -> list[Record]:
     rows: list[Record] = []
     for operation, axis, size in plan.cells():
         progress(f"{operation.name}, {size}")
-        rows += [asdict(row) for row in measure(operation, axis, size, arena, contenders)]
+        measured = measure(operation, axis, size, arena, plan.contenders())
+        rows += [row.record() for row in measured]
     return rows
 
 
@@ -81,9 +87,7 @@ def measure(
             operation.name,
             name,
             axis,
-            size.batch,
-            size.length,
-            size.states,
+            size,
             row.status,
             row.detail,
             times.get(name),

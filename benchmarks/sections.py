@@ -17,6 +17,7 @@ from benchmarks.sampler_checks import LEVEL
 from benchmarks.samplers import FLOOR
 from benchmarks.tables import (
     NOTHING,
+    SIZES,
     Table,
     by_size,
     details,
@@ -117,10 +118,12 @@ def _gradient_table(function: str, rows: list[Record]) -> Table:
 
 
 def scaling_tables(results: Results) -> list[Table]:
-    return [_exponent_table(results.summary), _points_table(results.rows)]
+    claim = results.settings.get("claim")
+    notes = [claim] if claim else []
+    return [_exponent_table(results.summary, notes), _points_table(results.rows)]
 
 
-def _exponent_table(summary: list[Record]) -> Table:
+def _exponent_table(summary: list[Record], notes: list[str]) -> Table:
     columns = ["operation", "contender", "grows", "points", "time exponent", "memory exponent"]
     lines = [
         [
@@ -130,7 +133,7 @@ def _exponent_table(summary: list[Record]) -> Table:
         ]
         for line in summary
     ]
-    return Table("Exponents over the larger half of the points", columns, lines, texts=3)
+    return Table("Exponents over the larger half of the points", columns, lines, notes, texts=3)
 
 
 def _exponent(value: float | None) -> str:
@@ -138,17 +141,39 @@ def _exponent(value: float | None) -> str:
 
 
 def _points_table(rows: list[Record]) -> Table:
-    columns = ["operation", "contender", "grows", "B", "T", "K", "time, ms", "peak MB"]
+    sizes = {letter: name for letter, name in SIZES.items() if any(name in row for row in rows)}
+    columns = ["operation", "contender", "grows", *sizes, "time, ms", "peak MB"]
     lines = [
         [
             *(row[key] for key in ("operation", "contender", "axis")),
-            *(str(row[key]) for key in ("batch", "length", "states")),
+            *(str(row[key]) for key in sizes.values()),
             milliseconds(row["time"]),
             megabytes(row["bytes"]),
         ]
         for row in rows
     ]
     return Table("All points", columns, lines, details(rows), texts=3)
+
+
+def ratio_tables(results: Results) -> list[Table]:
+    lines = [
+        [
+            row["work"],
+            row["status"],
+            *(_value(row, key) for key in ("median", "lowest", "highest")),
+            f"{'at least' if row['goal']['at_least'] else 'at most'} "
+            f"{row['goal']['limit']:g} {row['unit']}",
+            NOTHING if row["reached"] is None else "yes" if row["reached"] else "no",
+        ]
+        for row in results.rows
+    ]
+    columns = ["work", "status", "median", "lowest", "highest", "goal", "reached"]
+    title = f"SemiMarkovCRF, {results.settings['rounds']} rounds"
+    return [Table(title, columns, lines, details(results.rows), texts=2)]
+
+
+def _value(row: Record, key: str) -> str:
+    return NOTHING if row["value"] is None else f"{number(row['value'][key])} {row['unit']}"
 
 
 def train_step_tables(results: Results) -> list[Table]:
@@ -208,7 +233,8 @@ SECTIONS = {
         "Samplers and inference",
         "Median milliseconds and quartiles of interleaved repeats, each on fresh inputs and a new "
         "distribution object; forward runs without a graph where the library allows it; "
-        "forward+backward takes the gradient by emissions and transitions. Peak memory is what "
+        "forward+backward takes the gradient by emissions and transitions (of semi-Markov chains "
+        "by durations too). Peak memory is what "
         "one call allocates through torch at one time. Speed-up is structdist's over this "
         "contender: the contender's median over structdist's. Every answer was checked first: "
         f"values within {OPERATIONS['log-z'].tolerance:.0e} (log Z) or "
@@ -224,7 +250,7 @@ SECTIONS = {
         "elsewhere in a dry run, structdist's by the backend that would serve a GPU.",
         sampler_tables,
         plots.plot_samplers,
-        ("operation", "contender", "batch", "length", "states"),
+        ("operation", "contender", "batch", "length", "longest", "states"),
         {
             "forward.median": "forward",
             "forward_backward.median": "forward+backward",
@@ -272,11 +298,23 @@ SECTIONS = {
     "scaling": Section(
         "Scaling",
         "Time and peak memory (forward+backward where there is a gradient) as one of T, K and B "
-        "grows; the exponent is a least-squares slope on log-log axes.",
+        "(and L, the longest segment) grows; the exponent is a least-squares slope on log-log "
+        "axes.",
         scaling_tables,
         plots.plot_scaling,
-        ("operation", "contender", "axis", "batch", "length", "states"),
+        ("operation", "contender", "axis", "batch", "length", "longest", "states"),
         {"time.median": "time", "bytes": "peak"},
+    ),
+    "ratios": Section(
+        "What a semi-Markov chain costs",
+        "Forward and backward in float32, both sides of a ratio side by side on fresh inputs, "
+        "every answer checked first. The ratio of a round is that of its medians; over rounds the table "
+        "has the median and both ends. Extra memory is how much the peak of the resident set of a "
+        "fresh process rises in both passes of log Z, beside what the arguments take.",
+        ratio_tables,
+        plots.plot_ratios,
+        ("work",),
+        {"value.median": "value"},
     ),
     "load": Section(
         "Beside busy neighbours",

@@ -10,7 +10,7 @@ from benchmarks.contenders import SEGMENT_CONTENDERS
 from benchmarks.operations import SEGMENT_OPERATIONS
 from benchmarks.problem import Inputs, SegmentSize, Size
 from benchmarks.segment_works import REFERENCE, read_events, whole_segment_chains
-from benchmarks.structure import DRAWS, Structure
+from benchmarks.structure import DRAWS, Scaling, Structure
 from structdist.ops.semi_markov import reference
 
 
@@ -18,10 +18,23 @@ class SemiMarkovChains(Structure):
     name = "semi-markov"
     registered_name = "semi-Markov chain"
     form = "BxTxLxK"
-    axes = {"batch": "B", "length": "T", "longest": "L", "states": "K"}
+    axes = ("batch", "length", "longest", "states")
     size_type = SegmentSize
     usual_sizes = "16x256x16x32,100x38x8x20,8x32x4x8"
     quick_sizes = "4x12x3x4"
+    usual_grid = {"batch": (100,), "length": (38,), "longest": (8,), "states": (20,)}
+    scaling = Scaling(
+        (8, 128, 16, 16),
+        {
+            "length": (32, 64, 128, 256, 512, 1024),
+            "longest": (2, 4, 8, 16, 32, 64, 128),
+            "states": (4, 8, 16, 32, 64, 128),
+        },
+    )
+    quick_scaling = Scaling(
+        (4, 16, 4, 8), {"length": (8, 16, 32), "longest": (2, 4, 8), "states": (4, 8, 16)}
+    )
+    claim = "Claimed: O(T (K^2 + L K)), so at most 1 in T, 1 in L and 2 in K."
     operations = SEGMENT_OPERATIONS
     contenders = SEGMENT_CONTENDERS
     reference = REFERENCE

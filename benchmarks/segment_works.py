@@ -97,7 +97,7 @@ def _potentials(emissions: Tensor, transitions: Tensor, durations: Tensor) -> Te
 
     Lengths begin with 0, which no segment has.
     """
-    (batch, num_steps, num_labels), longest = emissions.shape, len(durations)
+    (_, num_steps, num_labels), longest = emissions.shape, len(durations)
     total, by_length = torch.zeros_like(emissions), []
     for more in range(longest):
         total = total + pad(emissions[:, more:], (0, 0, 0, min(more, num_steps)))

@@ -18,6 +18,8 @@ from benchmarks.options import read_results
 from benchmarks.pages import section_page
 from benchmarks.results import Record, Results, ResultsError
 from benchmarks.sections import SECTIONS
+from benchmarks.structure import Structure
+from benchmarks.structures import LINEAR_CHAIN
 from benchmarks.tables import make_console, show
 
 
@@ -29,12 +31,17 @@ class Session:
     plot: Path | None
     markdown: Path | None
     earlier: Results | None
+    structure: Structure = LINEAR_CHAIN
 
     def deliver(
         self, settings: Record, rows: list[Record], summary: list[Record] | None = None
     ) -> None:
         """Show the results, and write what was asked for."""
-        results = Results(self.command, describe(self.device), settings, rows, summary or [])
+        environment = describe(self.device)
+        if self.structure is not LINEAR_CHAIN:
+            environment["structure"] = self.structure.name
+            environment["backend"] = self.structure.backend_in_use(self.device)
+        results = Results(self.command, environment, settings, rows, summary or [])
         section, console = SECTIONS[self.command], make_console()
         for table in section.tables(results):
             show(table, console)
@@ -56,6 +63,7 @@ def start(
     plot: Path | None,
     markdown: Path | None,
     earlier: Path | None,
+    structure: Structure = LINEAR_CHAIN,
 ) -> Session:
     """Pin the threads, and read what to compare with before any work is done."""
     old = None if earlier is None else read_results(earlier, "--compare")
@@ -65,7 +73,7 @@ def start(
         except ResultsError as error:
             raise typer.BadParameter(f"{earlier}: {error}", param_hint="--compare") from None
     torch.set_num_threads(threads)
-    return Session(command, device, json, plot, markdown, old)
+    return Session(command, device, json, plot, markdown, old, structure)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -16,14 +17,26 @@ from structdist.ops import backends
 DRAWS = 10_000  # of identical chains, in tests of samplers
 
 
+@dataclass(frozen=True)
+class Scaling:
+    """What `scaling` does unless told otherwise."""
+
+    base: Sequence[int]
+    values: Mapping[str, Sequence[int]]  # by axis
+
+
 class Structure(ABC):
     name: str  # on the command line
     registered_name: str  # by which structdist's backends know it
     form: str  # of its sizes
-    axes: Mapping[str, str]  # letters of a size, by the names of its numbers, in the order of form
+    axes: Sequence[str]  # the names of its numbers, in the order of the form
     size_type: type[Size]
     usual_sizes: str
     quick_sizes: str
+    usual_grid: Mapping[str, Sequence[int]]  # by axis
+    scaling: Scaling
+    quick_scaling: Scaling
+    claim: str | None = None  # how time should grow
     operations: Mapping[str, Operation]
     contenders: Sequence[Contender]
     reference: Mapping[str, Work]
@@ -31,9 +44,16 @@ class Structure(ABC):
     pair_size: Size  # with fewer still, for tests of pairs of draws
     gradient_size: Size
 
+    def __str__(self) -> str:
+        return self.name
+
     def size(self, *numbers: int) -> Size:
         """From numbers in the order of its form."""
         return self.size_type(**dict(zip(self.axes, numbers, strict=True)))
+
+    def numbers(self, size: Size) -> tuple[int, ...]:
+        """In the order of its form."""
+        return tuple(getattr(size, name) for name in self.axes)
 
     def backend_in_use(self, device: torch.device) -> str:
         """By which backend structdist serves it there, if sizes are not too large for that."""

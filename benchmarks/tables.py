@@ -12,6 +12,7 @@ from benchmarks.results import Record
 
 NOTHING = "-"
 WIDTH = 210  # where the output is no terminal
+SIZES = {"B": "batch", "T": "length", "L": "longest", "K": "states"}
 
 
 @dataclass(frozen=True)
@@ -90,9 +91,12 @@ def by_size(rows: list[Record]) -> dict[str, list[Record]]:
     """The rows of each table of sizes, under its title."""
     groups: dict[str, list[Record]] = {}
     for row in rows:
-        size = f"B={row['batch']} T={row['length']} K={row['states']}"
-        groups.setdefault(size, []).append(row)
+        groups.setdefault(size_of(row), []).append(row)
     return groups
+
+
+def size_of(row: Record) -> str:
+    return " ".join(f"{letter}={row[name]}" for letter, name in SIZES.items() if name in row)
 
 
 def details(rows: list[Record]) -> list[str]:
@@ -104,4 +108,4 @@ def details(rows: list[Record]) -> list[str]:
 
 
 def _whose(row: Record) -> str:
-    return ", ".join(row[key] for key in ("operation", "contender") if key in row)
+    return ", ".join(row[key] for key in ("operation", "contender", "work") if key in row)
