@@ -249,7 +249,7 @@ def test_both_structures_have_a_place_in_a_report(results: dict[str, Path], tmp_
 
 def test_compare_matches_segments(results: dict[str, Path]) -> None:
     earlier = results["samplers"].with_suffix(".json")
-    quickly = "--budget 0.02 --threads 1 --contender structdist".split()
+    quickly = ["--budget", "0.02", "--threads", "1", "--contender", "structdist"]
     arguments = "samplers", *TINY["samplers"].split(), *quickly
     same = run(*arguments, "--compare", earlier)
     assert "no match" not in same.output
