@@ -14,6 +14,7 @@ from benchmarks.operations import OPERATIONS
 from benchmarks.results import Record, Results
 from benchmarks.sampler_checks import LEVEL
 from benchmarks.samplers import FLOOR
+from benchmarks.spans.tables import plot_spans, span_tables
 from benchmarks.tables import NOTHING, Table, megabytes, microseconds, milliseconds, number, ratio
 
 
@@ -295,5 +296,17 @@ SECTIONS = {
         plots.plot_train_steps,
         ("work", "batch", "length", "states", "hidden", "vocabulary"),
         {"time.median": "time", "bytes": "peak"},
+    ),
+    "spans": Section(
+        "Named entities over spans",
+        "One encoder (words, spelling, an LSTM in both directions; nothing pretrained) under a "
+        "linear chain of BIO tags and under semi-Markov chains of segments, with one budget and "
+        "optimiser. Mean and standard deviation over seeds, each at the epoch with its best F1 on "
+        "dev. A span counts if its start, end and label are right. Seconds are the median CPU time "
+        "of an epoch of training.",
+        span_tables,
+        plot_spans,
+        ("tagger", "seed"),
+        {"dev.f1": "dev F1", "test.f1": "test F1", "seconds": "seconds"},
     ),
 }
