@@ -3,7 +3,7 @@
 from structdist.base import PathsWithLogProb, RelaxedWithPaths, StructuredDistribution, TopK
 from structdist.lengths import lengths_from_mask
 from structdist.linear_chain import LinearChainCRF
-from structdist.nn import LinearChain
+from structdist.nn import LinearChain, SemiMarkov
 from structdist.relaxed import Relaxed, StraightThrough
 from structdist.segment_events import RelaxedLabels, SegmentLabels
 from structdist.semi_markov import SemiMarkovCRF
@@ -16,6 +16,7 @@ __all__ = [
     "RelaxedLabels",
     "RelaxedWithPaths",
     "SegmentLabels",
+    "SemiMarkov",
     "SemiMarkovCRF",
     "StraightThrough",
     "StructuredDistribution",

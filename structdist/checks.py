@@ -48,6 +48,11 @@ def require_number(name: str, x: float | Tensor) -> float:
         raise ValueError(f"{name} must be a number, got {x!r}") from None
 
 
+def require_count(name: str, x: object) -> None:
+    if isinstance(x, bool) or not isinstance(x, int) or x < 1:
+        raise ValueError(f"{name} must be an integer from 1 up, got {x!r}")
+
+
 def require_sample_shape(sample_shape: Sequence[int]) -> torch.Size:
     try:
         shape = torch.Size(sample_shape)

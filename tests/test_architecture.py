@@ -213,6 +213,7 @@ def test_public_names_of_the_package():
         "RelaxedLabels",
         "RelaxedWithPaths",
         "SegmentLabels",
+        "SemiMarkov",
         "SemiMarkovCRF",
         "StraightThrough",
         "StructuredDistribution",

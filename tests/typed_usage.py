@@ -12,6 +12,8 @@ from structdist import (
     PathsWithLogProb,
     Relaxed,
     RelaxedWithPaths,
+    SemiMarkov,
+    SemiMarkovCRF,
     StraightThrough,
     TopK,
     lengths_from_mask,
@@ -33,6 +35,17 @@ def layer(crf: LinearChain, emissions: Tensor, tags: Tensor, lengths: Tensor) ->
     assert_type(crf.allowed, Tensor | None)
     LinearChain(3, device="meta", dtype=torch.float64)
     LinearChain(3, device=torch.device("cpu"), dtype=None)
+
+
+def segment_layer(crf: SemiMarkov, emissions: Tensor, labels: Tensor, starts: Tensor) -> None:
+    assert_type(crf(emissions), SemiMarkovCRF)
+    assert_type(crf(emissions, segments=emissions), SemiMarkovCRF)
+    assert_type(crf.loss(emissions, labels, starts), Tensor)
+    assert_type(crf.transitions, torch.nn.Parameter)
+    assert_type(crf.start, torch.nn.Parameter | None)
+    SemiMarkov(3, 4, durations="poisson", device="meta")
+    SemiMarkov(3, [1, 2, 2])
+    SemiMarkov(3, torch.tensor([1, 2, 2]))
 
 
 def inference(dist: LinearChainCRF, value: Tensor) -> None:

@@ -1,8 +1,9 @@
 """The dynamic programs on plain tensors: one door, several backends.
 
 Behind it, for each structure: the reference (textbook, differentiable to any order) and its fast
-backends. For linear chains those are `native` (compiled, on the CPU) and `rescaled` (torch, every
-device). `registry` picks one for each problem, `autograd` puts their gradients into a graph.
+backends, `native` (compiled, on the CPU) and `rescaled` (torch, every device). Those of linear
+chains stand here, those of semi-Markov chains in `semi_markov`. `registry` picks one for each
+problem, `autograd` puts their gradients into a graph.
 
 A new backend is a folder with the functions of `backend.Backend`, and a name in the line that
 registers its structure, below. A new structure is a problem, a reference and one such line.

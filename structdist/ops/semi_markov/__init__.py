@@ -1,5 +1,6 @@
 """Semi-Markov chains: the dynamic programs over segmentations, on plain tensors.
 
-The problem, the integer form of its outcomes, and the reference stand beside the fast backend in
-torch (`rescaled`). `structdist.ops` registers them.
+The problem, the integer form of its outcomes, and the reference stand beside the fast backends: in
+torch (`rescaled`) and, as far as the forward pass, its adjoint and draws go, compiled (`native`).
+`structdist.ops` registers them.
 """

@@ -32,6 +32,31 @@ void add_exps(int64_t num_labels, const double* __restrict lead, const T* __rest
     sum[k] += fast_exp<T>(T(lead[k] + bounded(score[k]) - peak[k]));
 }
 
+constexpr int64_t kManyLengths = 8;  // from here on scales live long enough to be worth keeping
+constexpr double kHeavy = 40;  // exp(kHeavy) times a length is far from overflow
+
+// Let a segment of each label begin, on a scale that has the emissions of this step: its weight, and
+// its log, which is infinite where the scale is -inf. NaN in the scale is left to the ends.
+template <class T>
+void begin_label(int64_t num_labels, const double* __restrict begins, const T* __restrict emission,
+                 double taken, double* __restrict scale, double* __restrict above,
+                 T* __restrict weight) {
+  for (int64_t k = 0; k < num_labels; ++k) {
+    const double begun = begins[k] + bounded(emission[k]);
+    scale[k] += bounded(emission[k]) - taken;
+    const double over = begun - scale[k];
+    above[k] = begun > kMinusInf ? over : kMinusInf;  // else perhaps -inf less -inf
+    weight[k] = fast_exp<T>(T(above[k] < kHeavy ? above[k] : kHeavy));
+  }
+}
+
+// Sums over lengths of weights of leads times those of durations.
+template <class T>
+void add_products(int64_t num_labels, const T* __restrict lead, const T* __restrict duration,
+                  T* __restrict sum) {
+  for (int64_t k = 0; k < num_labels; ++k) sum[k] += lead[k] * duration[k];
+}
+
 // Logits of segments with one more step before them, and the largest so far.
 template <class T>
 void add_step(int64_t num_labels, const T* __restrict emission, double norm,
@@ -69,6 +94,127 @@ inline void zero_where_empty(double* peak, int64_t num_labels) {
   for (int64_t k = 0; k < num_labels; ++k) peak[k] = peak[k] == kMinusInf ? 0 : peak[k];
 }
 
+// Durations [L, K] as weights: exp of what each is less than the largest of its label.
+template <class T> struct Durations {
+  std::vector<T> weight;
+  std::vector<double> peak;  // 0 if all are -inf
+  int64_t packed = -1;
+
+  void pack(const SegmentChain& s, int64_t n) {
+    const int64_t offset = n * s.chain_stride, k = s.chain.num_states;
+    if (offset == packed) return;
+    const T* scores = static_cast<const T*>(s.segments) + offset;
+    peak.assign(k, kMinusInf);
+    weight.resize(s.table());
+    for (int64_t i = 0; i < s.table(); ++i) peak[i % k] = std::max(peak[i % k], bounded(scores[i]));
+    zero_where_empty(peak.data(), k);
+    for (int64_t i = 0; i < s.table(); ++i)
+      weight[i] = fast_exp<T>(T(bounded(scores[i]) - peak[i % k]));
+    packed = offset;
+  }
+};
+
+// Where segments have durations alone, and many of them, a step adds the same emission to all that is unfinished of
+// a label. So their weights U_s(k) = exp(W_t(s, k) - scale_k) stay as they are while scale_k grows,
+// and a sum over lengths is one of products U D. A label is *weighed anew*, from `begins`, where a
+// new segment is too heavy for its scale, and where a sum is too small to trust.
+template <class T> class UnfinishedByDuration {
+ public:
+  UnfinishedByDuration(const SegmentChain& s, const SegmentState& f)
+      : s_(s),
+        c_(s.chain),
+        f_(f),
+        k_(c_.num_states),
+        kd_(padded<double>(k_)),
+        weights_(c_.rows() * s.longest * k_),
+        scale_(c_.rows() * kd_, kMinusInf),
+        above_(kd_, kMinusInf) {}
+
+  // Adds step t, and writes the log weights of what ends there, less the norm, and the norm.
+  double finish(int64_t n, int64_t t, int64_t row, T* sum, T* log_sum, double* ends) {
+    durations_.pack(s_, n);
+    const double norm = grow(n, t, row);
+    std::fill_n(sum, k_, T(0));
+    for (int64_t length = 1; length <= s_.lengths_at(t); ++length)
+      add_products(k_, at(row, t + 1 - length), &durations_.weight[(length - 1) * k_], sum);
+    double *scale = &scale_[row * kd_], *peak = durations_.peak.data();
+    for (int64_t k = 0; k < k_; ++k) log_sum[k] = fast_log<T>(sum[k] >= trust<T>() ? sum[k] : T(1));
+    for (int64_t k = 0; k < k_; ++k) ends[k] = scale[k] + peak[k] + double(log_sum[k]) - norm;
+    if (any_underflow(sum, k_))
+      for (int64_t k = 0; k < k_; ++k)
+        if (!(sum[k] >= trust<T>()) && scale[k] > kMinusInf) ends[k] = look_closer(n, t, row, k) - norm;
+    return norm;
+  }
+
+ private:
+  T* at(int64_t row, int64_t first) {
+    return &weights_[(row * s_.longest + first % s_.longest) * k_];
+  }
+  double emission(int64_t n, int64_t t, int64_t k) const {
+    return bounded(static_cast<const T*>(c_.emissions)[c_.at(n, t) + k]);
+  }
+
+  double grow(int64_t n, int64_t t, int64_t row) {
+    const T* emission = static_cast<const T*>(c_.emissions) + c_.at(n, t);
+    const double *begins = f_.begins + c_.at(n, t), before = t ? f_.norms[at_step(n, t) - 1] : 0;
+    double *scale = &scale_[row * kd_], *above = above_.data();
+    if (t == 0) std::fill_n(scale, k_, kMinusInf);
+    begin_label(k_, begins, emission, before, scale, above, at(row, t));
+    if (max_of(above, kd_) > kHeavy)
+      for (int64_t k = 0; k < k_; ++k)
+        if (above[k] > kHeavy) weigh_anew(n, t, row, k);
+    double norm = max_of(scale, kd_);
+    if (norm == kMinusInf) norm = 0;
+    f_.norms[at_step(n, t)] = norm;
+    return norm;
+  }
+
+  int64_t at_step(int64_t n, int64_t t) const { return n * c_.num_steps + t; }
+
+  // Call f(length, log weight) for all unfinished segments of a label; less the norms before t.
+  template <class F> void each(int64_t n, int64_t t, int64_t k, F f) const {
+    double since = 0;
+    for (int64_t length = 1; length <= s_.lengths_at(t); ++length) {
+      const int64_t first = t + 1 - length;
+      since += emission(n, first, k) - (first < t ? f_.norms[at_step(n, first)] : 0);
+      f(length, f_.begins[c_.at(n, first) + k] + since);
+    }
+  }
+
+  void weigh_anew(int64_t n, int64_t t, int64_t row, int64_t k) {
+    double most = kMinusInf;
+    each(n, t, k, [&](int64_t, double w) { most = w > most || w != w ? w : most; });
+    scale_[row * kd_ + k] = most;
+    each(n, t, k, [&](int64_t length, double w) {
+      at(row, t + 1 - length)[k] = w > kMinusInf ? fast_exp<T>(T(w - most)) : T(0);
+    });
+  }
+
+  // The log weight of what ends with step t, with new weights or, if need be, without any.
+  double look_closer(int64_t n, int64_t t, int64_t row, int64_t k) {
+    weigh_anew(n, t, row, k);
+    double peak = kMinusInf, sum = 0;
+    const T* scores = static_cast<const T*>(s_.segments) + s_.segment(n, t, 1) + k;
+    each(n, t, k, [&](int64_t length, double w) {
+      peak = std::max(peak, w + bounded(scores[(length - 1) * k_]));
+    });
+    if (peak == kMinusInf) return peak;
+    each(n, t, k, [&](int64_t length, double w) {
+      sum += std::exp(w + bounded(scores[(length - 1) * k_]) - peak);
+    });
+    return peak + std::log(sum);
+  }
+
+  const SegmentChain& s_;
+  const Chain& c_;
+  const SegmentState& f_;
+  int64_t k_, kd_;
+  Durations<T> durations_;
+  std::vector<T> weights_;      // [rows, L, K]: U
+  std::vector<double> scale_;   // [rows, K], less the norms before this step; -inf beyond K
+  std::vector<double> above_;   // [K]: of the segments that begin here, above the scale
+};
+
 template <class T> class SegmentFilter {
  public:
   SegmentFilter(const SegmentChain& s, const SegmentState& f, EdgeCache<T> edges)
@@ -81,7 +227,9 @@ template <class T> class SegmentFilter {
         p_(c_.rows() * kp_, T(0)),
         q_(c_.rows() * kp_),
         log_q_(kp_),
-        lead_(c_.rows() * s.longest * k_),
+        by_products_(s.step_stride == 0 && s.longest >= kManyLengths),
+        by_duration_(s, f),
+        lead_(by_products_ ? 0 : c_.rows() * s.longest * k_),
         peak_(k_),
         most_(padded<double>(k_), kMinusInf),
         sum_(k_),
@@ -108,6 +256,19 @@ template <class T> class SegmentFilter {
 
   // Ends of step t, and P.
   void finish_segments(int64_t n, int64_t t, int64_t row) {
+    if (by_products_)
+      f_.log_z[n] += by_duration_.finish(n, t, row, sum_.data(), log_sum_.data(), most_.data());
+    else
+      finish_by_step(n, t, row);
+    std::copy_n(most_.data(), k_, f_.ends + c_.at(n, t));
+    const double largest = max_of(most_.data(), padded<double>(k_));
+    largest_[row] = largest == kMinusInf ? 0 : largest;
+    T* p = &p_[row * kp_];
+    for (int64_t k = 0; k < k_; ++k) p[k] = fast_exp<T>(T(most_[k] - largest_[row]));
+    std::copy_n(p, k_, static_cast<T*>(f_.weights) + c_.at(n, t));
+  }
+
+  void finish_by_step(int64_t n, int64_t t, int64_t row) {
     const double norm = grow(n, t, row);
     std::fill_n(sum_.data(), k_, T(0));
     for (int64_t length = 1; length <= s_.lengths_at(t); ++length) {
@@ -118,12 +279,7 @@ template <class T> class SegmentFilter {
     for (int64_t k = 0; k < k_; ++k) log_sum_[k] = fast_log<T>(sum[k] > 0 ? sum[k] : T(1));
     for (int64_t k = 0; k < k_; ++k)
       most_[k] = sum[k] > 0 ? peak_[k] + double(log_sum_[k]) - norm : kMinusInf;
-    std::copy_n(most_.data(), k_, f_.ends + c_.at(n, t));
-    const double largest = max_of(most_.data(), padded<double>(k_));
-    largest_[row] = largest == kMinusInf ? 0 : largest;
-    T* p = &p_[row * kp_];
-    for (int64_t k = 0; k < k_; ++k) p[k] = fast_exp<T>(T(most_[k] - largest_[row]));
-    std::copy_n(p, k_, static_cast<T*>(f_.weights) + c_.at(n, t));
+    f_.log_z[n] += norm;
   }
 
   // Adds step t to what is unfinished, less the norm before, and finds the largest of what ends
@@ -144,7 +300,6 @@ template <class T> class SegmentFilter {
     double norm = max_of(most, padded<double>(k_));
     if (norm == kMinusInf) norm = 0;
     f_.norms[n * c_.num_steps + t] = norm;
-    f_.log_z[n] += norm;
     return norm;
   }
 
@@ -176,6 +331,8 @@ template <class T> class SegmentFilter {
   EdgeCache<T> edges_;
   int64_t k_, kp_;
   std::vector<T> p_, q_, log_q_;
+  bool by_products_;
+  UnfinishedByDuration<T> by_duration_;
   std::vector<double> lead_, peak_;
   std::vector<double> most_;  // of each label, -inf beyond K
   std::vector<T> sum_, log_sum_;
