@@ -26,7 +26,7 @@ class Plan:
     seeds: Sequence[int]
     epochs: int = 20
     batch: int = 32
-    rate: float = 2e-3  # of Adam
+    rate: float = 5e-3  # of Adam
     clip: float = 5.0  # the largest norm of a gradient
     sizes: EncoderSizes = field(default_factory=EncoderSizes)
 
