@@ -324,7 +324,7 @@ def spans(
     seeds: Annotated[int | None, typer.Option(min=1, help="Default 3 (quick: 1).")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Default 15 (quick: 2).")] = None,
     batch: Annotated[int, typer.Option(min=1)] = 32,
-    hidden: Annotated[int | None, typer.Option(min=1, help="Default 96 (quick: 16).")] = None,
+    hidden: Annotated[int | None, typer.Option(min=1, help="Default 64 (quick: 16).")] = None,
     threads: Threads = 1,
     quick: Quick = False,
     json: Json = None,
@@ -343,11 +343,15 @@ def spans(
         seeds=range(seeds or (1 if quick else 3)),
         epochs=epochs or (2 if quick else 15),
         batch=batch,
-        sizes=EncoderSizes(hidden=hidden or (16 if quick else 96)),
+        sizes=EncoderSizes(hidden=hidden or (16 if quick else 64)),
     )
-    rows = span_benchmark.run(plan, corpus, lambda line: typer.echo(line, err=True))
     settings = vars(plan) | {"seeds": list(plan.seeds), "sizes": vars(plan.sizes)}
-    session.deliver(settings | {"longest": corpus.longest, "labels": corpus.labels}, rows)
+    settings |= {"longest": corpus.longest, "labels": corpus.labels}
+    rows = []
+    for row in span_benchmark.run(plan, corpus, lambda line: typer.echo(line, err=True)):
+        rows.append(row)
+        session.save(settings, rows)  # training takes long: what is done is kept
+    session.deliver(settings, rows)
 
 
 @app.command()

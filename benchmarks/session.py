@@ -30,18 +30,25 @@ class Session:
     markdown: Path | None
     earlier: Results | None
 
+    def save(
+        self, settings: Record, rows: list[Record], summary: list[Record] | None = None
+    ) -> Results:
+        """Write the JSON, if it was asked for."""
+        results = Results(self.command, describe(self.device), settings, rows, summary or [])
+        if self.json is not None:
+            results.save(self.json)
+        return results
+
     def deliver(
         self, settings: Record, rows: list[Record], summary: list[Record] | None = None
     ) -> None:
         """Show the results, and write what was asked for."""
-        results = Results(self.command, describe(self.device), settings, rows, summary or [])
+        results = self.save(settings, rows, summary)
         section, console = SECTIONS[self.command], make_console()
         for table in section.tables(results):
             show(table, console)
         if self.earlier is not None:
             show(compare(results, self.earlier), console)
-        if self.json is not None:
-            results.save(self.json)
         if self.plot is not None:
             section.plot(results, self.plot)
         if self.markdown is not None:

@@ -15,8 +15,8 @@ from benchmarks.spans.batches import PADDING, Batch
 class EncoderSizes:
     word: int = 64
     character: int = 24
-    spelling: int = 48  # filters over the characters of a word
-    hidden: int = 96  # of each direction
+    spelling: int = 32  # filters over the characters of a word
+    hidden: int = 64  # of each direction
     dropout: float = 0.5
 
 

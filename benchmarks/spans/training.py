@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import random
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 
 import torch
@@ -45,15 +46,14 @@ class Row:
     dev_f1: list[float]
 
 
-def run(plan: Plan, corpus: Corpus, report: Callable[[str], object]) -> list[Record]:
-    """Rows, as plain records. `report` hears of each epoch and of each result."""
+def run(plan: Plan, corpus: Corpus, report: Callable[[str], object]) -> Iterator[Record]:
+    """Rows, as plain records, as they come. `report` hears of each epoch and of each result."""
     vocabulary = Vocabulary(corpus.train)
-    rows = []
     for seed in plan.seeds:
         for name in plan.taggers:
-            rows.append(measure(name, seed, plan, corpus, vocabulary, report))
-            report(f"{name}, seed {seed}: test F1 {100 * rows[-1].test.f1:.2f}")
-    return [asdict(row) for row in rows]
+            row = measure(name, seed, plan, corpus, vocabulary, report)
+            report(f"{name}, seed {seed}: test F1 {100 * row.test.f1:.2f}")
+            yield asdict(row)
 
 
 def build(name: str, corpus: Corpus, vocabulary: Vocabulary, sizes: EncoderSizes) -> Tagger:
@@ -76,18 +76,20 @@ def measure(
     optimizer = torch.optim.Adam(tagger.parameters(), lr=plan.rate)
     order = random.Random(seed)
     losses, seconds, dev_scores = [], [], []
-    best: list[list[Span]] = []
+    best = tagger.state_dict()
     for epoch in range(1, plan.epochs + 1):
         begin = time.process_time()
         losses.append(_train(tagger, optimizer, plan, corpus, vocabulary, order))
         seconds.append(time.process_time() - begin)
         dev_scores.append(score(find(tagger, corpus.dev, vocabulary), _gold(corpus.dev)))
         if dev_scores[-1].f1 > max((s.f1 for s in dev_scores[:-1]), default=-1.0):
-            best = find(tagger, corpus.test, vocabulary)
+            best = copy.deepcopy(tagger.state_dict())
         report(
             f"{name}, seed {seed}, epoch {epoch}: loss {losses[-1]:.3f}, "
             f"dev F1 {100 * dev_scores[-1].f1:.2f}, {seconds[-1]:.1f} s"
         )
+    tagger.load_state_dict(best)
+    found = find(tagger, corpus.test, vocabulary)
     f1 = [s.f1 for s in dev_scores]
     chosen = f1.index(max(f1))
     return Row(
@@ -95,8 +97,8 @@ def measure(
         seed,
         chosen + 1,
         dev_scores[chosen],
-        score(best, _gold(corpus.test)),
-        recall_by_size(best, _gold(corpus.test)),
+        score(found, _gold(corpus.test)),
+        recall_by_size(found, _gold(corpus.test)),
         statistics.median(seconds),
         sum(p.numel() for p in tagger.parameters()),
         losses,
