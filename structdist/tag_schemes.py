@@ -50,6 +50,13 @@ class Scheme:
             raise ValueError(f"a tag of the scheme {self.name} is {forms}")
         return Tag(prefix, label)
 
+    def prefixes_of(self, size: int, after_akin: bool) -> list[str]:
+        """Those of the tokens of a span, which may come right after another of the same label."""
+        if "S" in self.prefixes:
+            return ["S"] if size == 1 else ["B", *["I"] * (size - 2), "E"]
+        marks_all = "B" not in self.only_after_akin
+        return ["B" if marks_all or after_akin else "I", *["I"] * (size - 1)]
+
     def fault(self, before: Tag | None, tag: Tag | None) -> str | None:
         """Why a tag cannot follow another, None if it can; None stands for the ends of a chain."""
         akin = are_akin(before, tag)

@@ -101,26 +101,16 @@ def tags_from_spans(
     spans: Sequence[Iterable[Triple]], lengths: Sequence[int] | Tensor, scheme: str = "BIO"
 ) -> list[list[str]]:
     """The tags of sentences of these lengths, given the spans of each in any order."""
-    prefixes = scheme_named(scheme).prefixes
-    every = []
+    grammar, every = scheme_named(scheme), []
     for sentence, length in _ordered(spans, lengths):
         tags, before = [OUTSIDE] * length, Span(0, -1, "")
         for span in sentence:
-            follows = before.end == span.start and before.label == span.label
-            size = span.end - span.start
-            inside = [f"{prefix}-{span.label}" for prefix in _prefixes(prefixes, size, follows)]
-            tags[span.start : span.end] = inside
+            neighbours = before.end == span.start and before.label == span.label
+            prefixes = grammar.prefixes_of(span.end - span.start, neighbours)
+            tags[span.start : span.end] = [str(Tag(prefix, span.label)) for prefix in prefixes]
             before = span
         every.append(tags)
     return every
-
-
-def _prefixes(known: tuple[str, ...], size: int, follows: bool) -> list[str]:
-    """Those of the tokens of a span, which may follow another of the same label."""
-    if "S" in known:
-        return ["S"] if size == 1 else ["B", *["I"] * (size - 2), "E"]
-    begins_with_b = known[0] == "B" or follows
-    return ["B" if begins_with_b else "I", *["I"] * (size - 1)]
 
 
 # Segments -------------------------------------------------------------------------------------
@@ -135,8 +125,8 @@ def segments_from_spans(
 ) -> SegmentLabels:
     """Labels and starts, each `[B, T]`, of sentences of lengths `[B]`, the longest of which is T.
 
-    `labels` are the names of the K labels, in the order of their numbers. No span may be longer
-    than `longest` (L), if given.
+    They are zero beyond the lengths, and made on the CPU. `labels` are the names of the K labels,
+    in the order of their numbers. No span may be longer than `longest` (L), if given.
     """
     require_names("labels", labels)
     if longest is not None and longest < 1:
@@ -222,7 +212,7 @@ def spans_from_events(
     require_tensor("events", events)
     if events.dim() != 4 or events.shape[-1] != len(labels):
         raise ValueError(f"events must be [B, T, L, {len(labels)}], got {tuple(events.shape)}")
-    sizes = torch.tensor(_sizes(lengths, *events.shape[:2]), device=events.device)
+    sizes = torch.as_tensor(_sizes(lengths, *events.shape[:2]), dtype=torch.long).to(events.device)
     wrong = ~tiles(events, sizes)
     if wrong.any():
         index = int(wrong.nonzero()[0])
@@ -289,12 +279,12 @@ def _sizes(
     lengths: Sequence[int] | Tensor | None, count: int, most: int | None = None
 ) -> list[int]:
     """The lengths of `count` sentences; without any, all have the most tokens there can be."""
-    if lengths is None:
-        assert most is not None
+    if lengths is None and most is not None:
         return [most] * count
+    if lengths is None or len(lengths) != count:
+        given = "none" if lengths is None else str(len(lengths))
+        raise ValueError(f"lengths must be those of all {count} sentences, got {given}")
     sizes = [int(length) for length in lengths]
-    if len(sizes) != count:
-        raise ValueError(f"lengths are of {len(sizes)} sentences, but there are {count}")
     for index, size in enumerate(sizes):
         if size < 0 or (most is not None and size > most):
             limit = "0 or more" if most is None else f"in 0..{most}"

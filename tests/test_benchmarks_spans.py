@@ -205,6 +205,10 @@ def test_the_command_writes_all_it_is_asked_for(tmp_path: Path):
     assert all(len(row["dev_f1"]) == 2 for row in results.rows)
     assert "semi-markov-ends" in outputs["md"].read_text()
     assert outputs["png"].read_bytes().startswith(b"\x89PNG")
+    page = tmp_path / "page.md"
+    done = CliRunner().invoke(app, ["report", str(outputs["json"]), "--out", str(page)])
+    assert done.exit_code == 0, done.output
+    assert "(results/spans.png)" in page.read_text()
 
 
 def test_bad_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -287,8 +287,10 @@ def test_events_that_do_not_tile():
 
 
 def test_bad_lengths():
-    with pytest.raises(ValueError, match="lengths are of 2 sentences, but there are 1"):
+    with pytest.raises(ValueError, match="lengths must be those of all 1 sentences, got 2"):
         tagging.tags_from_spans([[]], [1, 2])
+    with pytest.raises(ValueError, match="lengths must be those of all 1 sentences, got none"):
+        tagging.tags_from_spans([[]], None)
     with pytest.raises(ValueError, match="lengths must be 0 or more, got -1 for sentence 0"):
         tagging.tags_from_spans([[]], [-1])
     segments = torch.tensor([[0]]), torch.tensor([[True]])
