@@ -86,7 +86,7 @@ def test_kernels_know_nothing_of_the_classes(path: Path):
 @pytest.mark.parametrize("path", sources("structdist"), **ids)
 def test_library_needs_torch_alone(path: Path):
     """`compat` is the plugin into torch-struct, which is optional."""
-    optional = {"torch_struct"} if path.name == "compat.py" else set()
+    optional = {"torch_struct"} if path.parent.name == "compat" else set()
     assert [name for name in ours(path) if not within(name, "structdist")] == []
     assert outsiders(path) <= {"torch"} | optional
 
