@@ -39,6 +39,7 @@ from structdist.segment_potentials import (
     flatten_values,
     make_segment_potentials,
 )
+from structdist.segment_relaxation import relaxed_events, relaxed_labels
 
 
 class SemiMarkovCRF(StructuredDistribution):
@@ -326,27 +327,13 @@ class SemiMarkovCRF(StructuredDistribution):
         falls; with `straight_through` they are the hard draw, with the relaxed gradient.
         """
         draw, shape = self._gumbel_ffbs(sample_shape, temperature, generator, noise)
-        labels, boundaries = self._relaxed_labels(draw)
+        labels, boundaries = relaxed_labels(draw, self.lengths.reshape(-1), self.event_shape[1])
         num_steps, _, num_labels = self.event_shape
         labels = labels.view(*shape, num_steps, num_labels)
         boundaries = boundaries.view(*shape, num_steps)
         if straight_through:
             return self._hard_labels(draw.path.view(*shape, num_steps), labels, boundaries)
         return RelaxedLabels(labels, boundaries)
-
-    def _relaxed_labels(self, draw: ops.Draw) -> tuple[Tensor, Tensor]:
-        """[S, N, T, K] and [S, N, T]: of each step, by the choice of the segment it is in."""
-        num_steps, longest, num_labels = self.event_shape
-        lengths = self.lengths.reshape(-1)
-        left = read_paths(draw.path, lengths, longest, num_labels).size.clamp(1, longest)
-        steps = torch.arange(num_steps, device=left.device)
-        last = (steps + left - 1).clamp(max=num_steps - 1).unsqueeze(-1)
-        labels = draw.soft[..., :num_labels].gather(2, last.expand(*left.shape, num_labels))
-        by_size = draw.soft[..., num_labels:].gather(2, last.expand(*left.shape, longest))
-        active = ops.in_chain(lengths, num_steps)
-        labels = torch.where(active.unsqueeze(-1), labels, 0.0)
-        boundaries = by_size.gather(-1, (left - 1).unsqueeze(-1)).squeeze(-1)
-        return labels, torch.where(active, boundaries, 0.0)
 
     def _hard_labels(self, paths: Tensor, labels: Tensor, boundaries: Tensor) -> RelaxedLabels:
         hard = self._labels(paths)
@@ -358,30 +345,7 @@ class SemiMarkovCRF(StructuredDistribution):
         )
 
     def _relaxed_events(self, draw: ops.Draw) -> Tensor:
-        """[S, N, T, L, K]: the relaxed label times the relaxed length of each choice.
-
-        They stand at the first step that a segment of such a length has.
-        """
-        _, longest, num_labels = self.event_shape
-        if ops.numbers_are_hidden() or draw.path.is_meta:
-            return self._every_relaxed_event(draw.soft)
-        events = draw.soft.new_zeros(*draw.path.shape, longest, num_labels)
-        sample, chain, last = (draw.soft.detach()[..., :num_labels] > 0).any(-1).nonzero().T
-        choices = draw.soft[sample, chain, last]  # [M, K + L], of all hard choices
-        first = last.unsqueeze(-1) - torch.arange(longest, device=last.device)
-        choice, size = (first >= 0).nonzero().T  # the latter less one
-        shares = choices[choice, num_labels + size].unsqueeze(-1) * choices[choice, :num_labels]
-        return events.index_put_((sample[choice], chain[choice], first[choice, size], size), shares)
-
-    def _every_relaxed_event(self, soft: Tensor) -> Tensor:
-        """The same, without a look at where segments end."""
-        num_steps, longest, num_labels = self.event_shape
-        first = torch.arange(num_steps, device=soft.device).unsqueeze(-1)
-        size = torch.arange(longest, device=soft.device)  # less one
-        last = (first + size).clamp(max=num_steps - 1)  # [T, L]
-        by_label, by_size = soft[..., :num_labels], soft[..., num_labels:]
-        shares = torch.where(first + size < num_steps, by_size[:, :, last, size], 0.0)
-        return shares.unsqueeze(-1) * by_label[:, :, last]
+        return relaxed_events(draw, self.event_shape[1])
 
     def perturb_and_map(
         self,

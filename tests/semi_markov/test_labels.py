@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from structdist import SemiMarkovCRF
+from structdist.segment_relaxation import every_relaxed_event, relaxed_events
 from tests.derivatives import gradients
 from tests.structures.segment_oracle import all_segmentations
 from tests.structures.semi_markov import EXAMPLES, SegmentExample, random_segments
@@ -172,7 +173,8 @@ def test_relaxed_events_with_and_without_a_look_at_the_draw(example: SegmentExam
     """Inside a transform there is nothing to look at; the events are the same."""
     crf = example.crf()
     draw, _ = crf._gumbel_ffbs((3,), 0.7, seeded(7), None)
-    assert torch.equal(crf._relaxed_events(draw), crf._every_relaxed_event(draw.soft))
+    longest = crf.event_shape[1]
+    assert torch.equal(relaxed_events(draw, longest), every_relaxed_event(draw.soft, longest))
 
 
 def test_vmap_of_relaxed_events():

@@ -58,4 +58,14 @@ struct SegmentDraws {
   int64_t* path;                        // [S, N, T], zeros
 };
 
+// 0 in place of the largest of nothing.
+inline void zero_where_empty(double* peak, int64_t num_labels) {
+  for (int64_t k = 0; k < num_labels; ++k) peak[k] = peak[k] == kMinusInf ? 0 : peak[k];
+}
+
+// How much a step costs, in matrix products of K x K.
+inline double cost_of(const SegmentChain& s) {
+  return 1 + 12 * double(s.longest) / double(s.chain.num_states);
+}
+
 }  // namespace structdist
