@@ -19,7 +19,7 @@ PERCENTAGES = {
     "test precision": "test.precision",
     "test recall": "test.recall",
     "test F1": "test.f1",
-    **{f"test recall, {size} tokens": f"test_recall.{size}" for size in SIZES},
+    **{f"test recall, length {size}": f"test_recall.{size}" for size in SIZES},
 }
 
 
