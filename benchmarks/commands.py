@@ -49,10 +49,7 @@ from benchmarks.problem import Size
 from benchmarks.rewards import REWARDS
 from benchmarks.sections import SECTIONS
 from benchmarks.session import progress_bar, start
-from benchmarks.spans import training as span_benchmark
-from benchmarks.spans.corpus import CorpusError, read_corpus
-from benchmarks.spans.encoder import EncoderSizes
-from benchmarks.spans.taggers import TAGGERS
+from benchmarks.spans.command import spans
 from benchmarks.timing import Limits
 
 app = typer.Typer(
@@ -61,6 +58,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_show_locals=False,
 )
+app.command()(spans)
 
 USUAL_SIZES = "100x38x20,100x38x50,16x256x64,8x512x128"
 LOAD_SIZES = "100x38x20"
@@ -312,46 +310,6 @@ def train_step(
     with busy_neighbours(busy), progress_bar(len(plan.work)) as progress:
         rows = train_step_benchmark.run(plan, device, limits, progress)
     session.deliver(vars(plan) | {"busy": busy}, rows)
-
-
-@app.command()
-def spans(
-    data: Annotated[
-        Path,
-        typer.Option(envvar="STRUCTDIST_DATA", help="The folder that holds wnut17/, or that one."),
-    ],
-    tagger: Annotated[Names | None, _choice(TAGGERS, "What to train; default all")] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Default 3 (quick: 1).")] = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="Default 15 (quick: 2).")] = None,
-    batch: Annotated[int, typer.Option(min=1)] = 32,
-    hidden: Annotated[int | None, typer.Option(min=1, help="Default 64 (quick: 16).")] = None,
-    threads: Threads = 1,
-    quick: Quick = False,
-    json: Json = None,
-    plot: Plot = None,
-    markdown: Markdown = None,
-    compare: Compare = None,
-) -> None:
-    """F1 of named entities on WNUT-17: a linear chain of tags beside chains of segments."""
-    session = start("spans", CPU, threads, json, plot, markdown, compare)
-    try:
-        corpus = read_corpus(data)
-    except CorpusError as error:
-        raise typer.BadParameter(str(error), param_hint="--data") from None
-    plan = span_benchmark.Plan(
-        taggers=tagger or tuple(TAGGERS),
-        seeds=range(seeds or (1 if quick else 3)),
-        epochs=epochs or (2 if quick else 15),
-        batch=batch,
-        sizes=EncoderSizes(hidden=hidden or (16 if quick else 64)),
-    )
-    settings = vars(plan) | {"seeds": list(plan.seeds), "sizes": vars(plan.sizes)}
-    settings |= {"longest": corpus.longest, "labels": corpus.labels}
-    rows = []
-    for row in span_benchmark.run(plan, corpus, lambda line: typer.echo(line, err=True)):
-        rows.append(row)
-        session.save(settings, rows)  # training takes long: what is done is kept
-    session.deliver(settings, rows)
 
 
 @app.command()

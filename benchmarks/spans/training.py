@@ -1,4 +1,4 @@
-"""`python -m benchmarks spans`: every tagger and seed, trained with one budget and scored."""
+"""Every tagger and seed, trained with one budget and scored."""
 
 from __future__ import annotations
 
