@@ -55,6 +55,7 @@ from benchmarks.pages import write_report
 from benchmarks.rewards import REWARDS
 from benchmarks.sections import SECTIONS
 from benchmarks.session import progress_bar, start
+from benchmarks.spans.command import spans
 from benchmarks.structure import Structure
 from benchmarks.structures import LINEAR_CHAIN, SEMI_MARKOV
 from benchmarks.timing import Limits
@@ -65,6 +66,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_show_locals=False,
 )
+app.command()(spans)
 
 USUAL_SIZES = LINEAR_CHAIN.usual_sizes
 LOAD_SIZES = "100x38x20"

@@ -67,10 +67,12 @@ def sizes_of(structure: Structure, text: str) -> Sizes:
     return Sizes(sizes)
 
 
-def parse_structure(text: str) -> Structure:
-    if text not in STRUCTURES:
-        raise typer.BadParameter(f"{text!r} is not one of {', '.join(STRUCTURES)}")
-    return STRUCTURES[text]
+def parse_structure(given: str | Structure) -> Structure:
+    """By its name; a default is one already."""
+    name = str(given)
+    if name not in STRUCTURES:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(STRUCTURES)}")
+    return STRUCTURES[name]
 
 
 def parse_numbers(text: str) -> Numbers:

@@ -15,6 +15,7 @@ from benchmarks.operations import OPERATIONS
 from benchmarks.results import Record, Results
 from benchmarks.sampler_checks import LEVEL
 from benchmarks.samplers import FLOOR
+from benchmarks.spans.tables import plot_spans, span_tables
 from benchmarks.tables import (
     NOTHING,
     SIZES,
@@ -308,9 +309,9 @@ SECTIONS = {
     "ratios": Section(
         "What a semi-Markov chain costs",
         "Forward and backward in float32, both sides of a ratio side by side on fresh inputs, "
-        "every answer checked first. The ratio of a round is that of its medians; over rounds the table "
-        "has the median and both ends. Extra memory is how much the peak of the resident set of a "
-        "fresh process rises in both passes of log Z, beside what the arguments take.",
+        "every answer checked first. The ratio of a round is that of its medians; over rounds the "
+        "table has the median and both ends. Extra memory is how much the peak of the resident set "
+        "of a fresh process rises in both passes of log Z, beside what the arguments take.",
         ratio_tables,
         plots.plot_ratios,
         ("work",),
@@ -354,5 +355,17 @@ SECTIONS = {
         plots.plot_train_steps,
         ("work", "batch", "length", "states", "hidden", "vocabulary"),
         {"time.median": "time", "bytes": "peak"},
+    ),
+    "spans": Section(
+        "Named entities over spans",
+        "One encoder (words, spelling, an LSTM in both directions; nothing pretrained) under a "
+        "linear chain of BIO tags and under semi-Markov chains of segments, with one budget and "
+        "optimiser. Mean and standard deviation over seeds, each at the epoch with its best F1 on "
+        "dev. A span counts if its start, end and label are right. Seconds are the median CPU time "
+        "of an epoch of training.",
+        span_tables,
+        plot_spans,
+        ("tagger", "seed"),
+        {"dev.f1": "dev F1", "test.f1": "test F1", "seconds": "seconds"},
     ),
 }

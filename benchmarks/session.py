@@ -33,22 +33,29 @@ class Session:
     earlier: Results | None
     structure: Structure = LINEAR_CHAIN
 
-    def deliver(
+    def save(
         self, settings: Record, rows: list[Record], summary: list[Record] | None = None
-    ) -> None:
-        """Show the results, and write what was asked for."""
+    ) -> Results:
+        """Write the JSON, if it was asked for."""
         environment = describe(self.device)
         if self.structure is not LINEAR_CHAIN:
             environment["structure"] = self.structure.name
             environment["backend"] = self.structure.backend_in_use(self.device)
         results = Results(self.command, environment, settings, rows, summary or [])
+        if self.json is not None:
+            results.save(self.json)
+        return results
+
+    def deliver(
+        self, settings: Record, rows: list[Record], summary: list[Record] | None = None
+    ) -> None:
+        """Show the results, and write what was asked for."""
+        results = self.save(settings, rows, summary)
         section, console = SECTIONS[self.command], make_console()
         for table in section.tables(results):
             show(table, console)
         if self.earlier is not None:
             show(compare(results, self.earlier), console)
-        if self.json is not None:
-            results.save(self.json)
         if self.plot is not None:
             section.plot(results, self.plot)
         if self.markdown is not None:

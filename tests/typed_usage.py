@@ -12,11 +12,13 @@ from structdist import (
     PathsWithLogProb,
     Relaxed,
     RelaxedWithPaths,
+    SegmentLabels,
     SemiMarkov,
     SemiMarkovCRF,
     StraightThrough,
     TopK,
     lengths_from_mask,
+    tagging,
 )
 
 
@@ -107,3 +109,14 @@ def derived_from_a_subclass(dist: Tagging, observed: Tensor, allowed: Tensor) ->
 def made_from_probabilities(initial: Tensor, transition: Tensor, observation: Tensor) -> None:
     assert_type(LinearChainCRF.from_hmm(initial, transition, observation), LinearChainCRF)
     assert_type(LinearChainCRF.markov(initial, transition, 5), LinearChainCRF)
+
+
+def tags_and_spans(labels: Tensor, starts: Tensor) -> None:
+    spans = tagging.spans_from_tags([["O", "B-x"]], "BIO")
+    assert_type(spans, list[list[tagging.Span]])
+    assert_type(tagging.tags_from_spans(spans, [2], "BIOES"), list[list[str]])
+    assert_type(tagging.tags_from_spans([[(0, 1, "x")]], labels), list[list[str]])
+    assert_type(tagging.segments_from_spans(spans, [2], ["O", "x"]), SegmentLabels)
+    assert_type(tagging.events_from_spans(spans, [2], ["O", "x"], longest=3), Tensor)
+    assert_type(tagging.spans_from_segments(labels, starts, ["x"]), list[list[tagging.Span]])
+    assert_type(tagging.allowed_transitions(["O"]).allowed_start, Tensor)

@@ -89,7 +89,7 @@ def test_a_forced_backend_is_said_to_be_forced(name):
 
 @pytest.mark.parametrize("name", ["fast", "", "Native", "cuda"])
 def test_an_unknown_name_is_refused_with_the_names(name):
-    with pytest.raises(ValueError, match="native, rescaled") as raised:  # noqa: SIM117
+    with pytest.raises(ValueError, match="native, triton, rescaled") as raised:  # noqa: SIM117
         with ops.use_backend(name):
             pytest.fail("the block was entered")
     assert "reference" in str(raised.value)
@@ -152,7 +152,7 @@ def test_an_unknown_one_in_the_environment_is_an_error_at_first_use():
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("ValueError")
     assert "'fastest'" in last
-    assert "native, rescaled" in last
+    assert "native, triton, rescaled" in last
 
 
 def test_an_empty_name_in_the_environment_forces_none():
