@@ -70,6 +70,16 @@ def test_every_sweep_is_one_launch(form: str):
     assert counts[0].count("filter.forward") == 1
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_nothing_waits_for_the_device(form: str):
+    """No operation looks at a number, so that CUDA graphs can hold all of them."""
+    chain = example(form, 20, torch.float32)
+    with triton.recorded_launches(run=False), Operations() as operations:
+        run_every_operation(chain)
+    assert operations.names
+    assert not {"_local_scalar_dense", "nonzero", "is_nonzero", "equal"} & set(operations.names)
+
+
 def test_nothing_is_compiled_for_a_number_of_steps():
     """Steps, chains and strides are arguments that Triton does not specialise for."""
     compiled = set()
