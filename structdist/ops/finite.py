@@ -9,6 +9,9 @@ from structdist.ops.transforms import transforming
 
 LARGEST_SCORE = 1e300  # no number of such scores on a path overflows in float64
 
+# Rescaled sums up to here are redone in log space; the same numbers as trust<T>() in csrc/chain.h.
+TRUST = {torch.float32: 1e-20, torch.float64: 1e-150}
+
 
 def _within(x: Tensor, limit: float) -> Tensor:
     """`x`, clamped to +-limit; what is infinite or NaN stays, and so does the gradient."""

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from structdist.ops.edges import edges_into
-from structdist.ops.rescaled.edges import TRUST, Edges
+from structdist.ops.finite import TRUST
+from structdist.ops.rescaled.edges import Edges
 from structdist.ops.rescaled.state import Filtered, last_step
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from structdist.ops.edges import EdgeForm, edges_into
+from structdist.ops.finite import TRUST
 from structdist.ops.rescaled.state import (
     column_peaks,
     scaled_exp,
@@ -15,9 +16,6 @@ from structdist.ops.rescaled.state import (
     surprisals,
     value_shift,
 )
-
-# Sums up to here are redone in log space; the same numbers as trust<T>() in csrc/chain.h.
-TRUST = {torch.float32: 1e-20, torch.float64: 1e-150}
 
 
 class Edges:

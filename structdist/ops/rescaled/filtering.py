@@ -7,10 +7,10 @@ from torch import Tensor
 
 from structdist.ops.chain import Chain, full_precision, transitions_without_padding
 from structdist.ops.edges import edges_into
-from structdist.ops.finite import bounded_scores, rounded
+from structdist.ops.finite import TRUST, bounded_scores, rounded
 from structdist.ops.problem import Grads, Needs
 from structdist.ops.rescaled.conditionals import Conditionals
-from structdist.ops.rescaled.edges import TRUST, Edges
+from structdist.ops.rescaled.edges import Edges
 from structdist.ops.rescaled.state import (
     Filtered,
     active_steps,

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
 
 from structdist.ops.chain import Chain
 from structdist.ops.edges import EdgeForm, edge_strides
+from structdist.ops.finite import TRUST
 from structdist.ops.triton.launching import Tiles, launch
-
-TRUST = {torch.float32: 1e-20, torch.float64: 1e-150}  # the same numbers as in `rescaled`
 
 
 class Filtered(NamedTuple):

@@ -7,11 +7,10 @@ from torch import Tensor
 
 from structdist.ops.chain import in_chain
 from structdist.ops.edges import EdgeForm, edges_at, sum_of_outer_products
+from structdist.ops.finite import TRUST
 from structdist.ops.semi_markov.problem import SemiMarkovChain
 from structdist.ops.semi_markov.rescaled.state import Filtered
 from structdist.semirings import logsumexp, softmax
-
-TRUST = {torch.float32: 1e-20, torch.float64: 1e-150}  # sums below are redone in log space
 
 
 class Moves:
