@@ -105,8 +105,8 @@ template <class T> class ExpectAdjoint {
       for (int64_t j = 0; j < kp_; ++j) mass[j] = p[j] * scale;
       for (int64_t j = 0; j < kp_; ++j) g[j] = relative[j] * scale;
     }
-    std::copy_n(g, k_, static_cast<T*>(a_.grad_emissions) + c_.at(n, t));
-    if (a_.grad_nodes) std::copy_n(mass, k_, static_cast<T*>(a_.grad_nodes) + c_.at(n, t));
+    copy_row(g, static_cast<T*>(a_.grad_emissions) + c_.at(n, t), k_);
+    if (a_.grad_nodes) copy_row(mass, static_cast<T*>(a_.grad_nodes) + c_.at(n, t), k_);
   }
 
   // u = (G - M r) / q and m = M / q, where q is trusted.

@@ -21,7 +21,7 @@ namespace structdist {
 namespace {
 
 constexpr double kLog2 = 0.693147180559945309417;
-constexpr int64_t kChunk = 32;  // steps whose exponentials, or outer products, are made together
+constexpr int64_t kChunk = 32;  // steps whose exponentials are made together
 
 // What is found wrong with chains: how many want log space, and how many have no allowed path.
 struct Findings {
@@ -86,27 +86,26 @@ template <class T> class Filter {
   }
 
   void begin_with(int64_t n, int64_t row) {
-    std::copy_n(&boost_[row * kChunk * kp_], kp_, &p_[row * kp_]);
-    std::copy_n(&p_[row * kp_], kp_, static_cast<T*>(f_.weights) + c_.row<T>(n, 0));
+    copy_row(&boost_[row * kChunk * kp_], &p_[row * kp_], kp_);
+    copy_row(&p_[row * kp_], static_cast<T*>(f_.weights) + c_.row<T>(n, 0), kp_);
     f_.log_z[n] = f_.shift[n * c_.num_steps] = shift_[row * kChunk];
   }
 
   void step(int64_t n, int64_t t, int64_t row) {
     const T *boost = &boost_[(row * kChunk + t % kChunk) * kp_], *q = &q_[row * kp_];
-    T* p = &p_[row * kp_];
+    T *p = &p_[row * kp_], *weights = static_cast<T*>(f_.weights) + c_.row<T>(n, t);
+    copy_row(q, static_cast<T*>(f_.incoming) + c_.row<T>(n, t), kp_);
     if (any_underflow(q, kp_) && !f_.in_log_space[n]) look_closer(n, t, row);
     for (int64_t j = 0; j < kp_; ++j) p[j] = q[j] * boost[j];
     const T largest = max_of(p, kp_);
     int64_t exponent = 0;
-    if (largest >= trust<T>()) {
+    if (largest >= trust<T>())
       exponent = exponent_of(largest);
-      const T scale = power_of_two<T>(-exponent);
-      for (int64_t j = 0; j < kp_; ++j) p[j] *= scale;
-    } else if (any_possible(n, t, q)) {
+    else if (any_possible(n, t, q))
       f_.in_log_space[n] = 1;
-    }
-    std::copy_n(p, kp_, static_cast<T*>(f_.weights) + c_.row<T>(n, t));
-    std::copy_n(q, kp_, static_cast<T*>(f_.incoming) + c_.row<T>(n, t));
+    const T scale = power_of_two<T>(-exponent);
+#pragma GCC ivdep
+    for (int64_t j = 0; j < kp_; ++j) weights[j] = p[j] *= scale;
     const double shift = shift_[row * kChunk + t % kChunk] + double(exponent) * kLog2;
     f_.shift[n * c_.num_steps + t] = shift;
     f_.log_z[n] += shift;
@@ -258,9 +257,10 @@ template <class T> class FilterAdjoint {
         k_(c.num_states),
         kp_(padded<T>(k_)),
         slot_(c.rows() * kp_ + lanes<T>()),
+        chunk_(c.chunk_of_edges()),
         grad_(c.rows() * kp_, T(0)),
         pulled_(grad_),
-        scaled_(slot_ * (products ? kChunk : 1), T(0)),
+        waiting_(slot_ * (products ? chunk_ : 1), T(0)),
         grad_after_(kp_),
         w_(k_) {}
 
@@ -269,12 +269,14 @@ template <class T> class FilterAdjoint {
     for (int64_t n = block.first; n < block.end; ++n) zero_padding<T>(c_, n, a_.grad_emissions);
     std::fill(grad_.begin(), grad_.end(), T(0));
     for (int64_t t = block.longest - 1; t >= 0; --t) {
+      const int64_t slot = products_ && t > 0 ? (t - 1) % chunk_ : 0;
+      scaled_ = &waiting_[slot * slot_];
       block.each(t, [&](int64_t n, int64_t row) { take_in(n, t, row); });
       if (t == 0) break;
       const Edges<T>& edges = edges_.at(block.first, t - 1);
-      times(c_.rows(), scaled(0, t), edges.weight_t, pulled_.data(), k_, kp_);
+      times(c_.rows(), scaled_, edges.weight_t, pulled_.data(), k_, kp_);
       block.each(t, [&](int64_t n, int64_t row) { step_back(edges, n, t, row); });
-      if (products_ && (t - 1) % kChunk == 0)
+      if (products_ && (t - 1) % chunk_ == 0)
         block.each(t, [&](int64_t n, int64_t row) { add_products(n, t - 1, row); });
     }
   }
@@ -286,15 +288,9 @@ template <class T> class FilterAdjoint {
   const T* weights(int64_t n, int64_t t) const {
     return static_cast<const T*>(f_.weights) + c_.row<T>(n, t);
   }
-  // d log P_t / q_t of a row; they wait there for their outer products.
-  T* scaled(int64_t row, int64_t t) {
-    const int64_t slot = products_ && t > 0 ? (t - 1) % kChunk : 0;
-    return &scaled_[slot * slot_ + row * kp_];
-  }
-
   // Add what comes from outside to the gradient of log P_t: then it is that of the emissions.
   void take_in(int64_t n, int64_t t, int64_t row) {
-    T *g = &grad_[row * kp_], *s = scaled(row, t);
+    T *g = &grad_[row * kp_], *s = scaled_ + row * kp_;
     if (a_.grad_log_z && t == c_.length(n) - 1) {
       const T* p = weights(n, t);
       const double total = sum_of(p, kp_);  // 0 where no path is allowed
@@ -305,15 +301,17 @@ template <class T> class FilterAdjoint {
       const T* upstream = static_cast<const T*>(a_.upstream) + c_.at(n, t);
       for (int64_t j = 0; j < k_; ++j) g[j] += upstream[j];
     }
-    std::copy_n(g, k_, static_cast<T*>(a_.grad_emissions) + c_.at(n, t));
+    copy_row(g, static_cast<T*>(a_.grad_emissions) + c_.at(n, t), k_);
     if (t == 0) return;
+    fetch(incoming(n, t - 1), kp_);
     const T* q = incoming(n, t);
     for (int64_t j = 0; j < kp_; ++j) s[j] = q[j] >= trust<T>() ? g[j] / q[j] : T(0);
   }
 
   void step_back(const Edges<T>& edges, int64_t n, int64_t t, int64_t row) {
-    T *g = &grad_[row * kp_], *s = scaled(row, t);
+    T *g = &grad_[row * kp_], *s = scaled_ + row * kp_;
     const T *y = &pulled_[row * kp_], *q = incoming(n, t), *p = weights(n, t - 1);
+    if (t > 1) fetch(weights(n, t - 2), kp_);
     const bool underflow = f_.in_log_space[n] && any_underflow(q, kp_);
     if (underflow) std::copy_n(g, k_, grad_after_.data());
     for (int64_t i = 0; i < kp_; ++i) g[i] = p[i] * y[i];
@@ -325,8 +323,8 @@ template <class T> class FilterAdjoint {
   }
 
   void add_products(int64_t n, int64_t begin, int64_t row) {
-    const int64_t count = std::min(kChunk, c_.length(n) - 1 - begin);
-    add_outer<T>({weights(n, begin), &scaled_[row * kp_], kp_, slot_, count}, products_, k_, kp_);
+    const int64_t count = std::min(chunk_, c_.length(n) - 1 - begin);
+    add_outer<T>({weights(n, begin), &waiting_[row * kp_], kp_, slot_, count}, products_, k_, kp_);
   }
 
   T* own_edges(int64_t n, int64_t t) const {
@@ -362,8 +360,12 @@ template <class T> class FilterAdjoint {
   EdgeCache<T> edges_;
   T *products_, *in_log_space_;  // [K, Kp], of this group; none where edges are not shared
   int64_t k_, kp_;
-  int64_t slot_;  // room for a step of all rows, and a bit: no power of two, which caches mind
-  std::vector<T> grad_, pulled_, scaled_, grad_after_;
+  int64_t slot_;   // room for a step of all rows, and a bit: no power of two, which caches mind
+  int64_t chunk_;  // steps whose outer products are made together
+  std::vector<T> grad_, pulled_;
+  std::vector<T> waiting_;  // d log P / q of such steps
+  T* scaled_ = nullptr;     // that of the present step
+  std::vector<T> grad_after_;
   std::vector<double> w_;
 };
 

@@ -24,6 +24,20 @@ template <class T> inline __attribute__((always_inline)) void fetch(const T* row
   for (int64_t j = 0; j < kp; j += 64 / sizeof(T)) __builtin_prefetch(row + j);
 }
 
+// Copy k numbers, without the call that copies of unknown size take; the last vector overlaps.
+template <class T> inline void copy_row(const T* from, T* to, int64_t k) {
+  using vec = typename Vec<T>::type;
+  const auto copy = [&](int64_t j) {
+    *reinterpret_cast<vec*>(to + j) = *reinterpret_cast<const vec*>(from + j);
+  };
+  if (k < lanes<T>()) {
+    for (int64_t j = 0; j < k; ++j) to[j] = from[j];
+    return;
+  }
+  for (int64_t j = 0; j + lanes<T>() <= k; j += lanes<T>()) copy(j);
+  copy(k - lanes<T>());
+}
+
 // The largest, where it is, and the sum of numbers [Kp].
 template <class T> inline T max_of(const T* x, int64_t kp) {
   using vec = typename Vec<T>::type;

@@ -41,6 +41,12 @@ template <class To, class From> inline To bit_cast(From from) {
   return to;
 }
 
+// Coefficients of the series of exp.
+constexpr double kInverseFactorials[] = {
+    1,         1,          1.0 / 2,     1.0 / 6,      1.0 / 24,      1.0 / 120,      1.0 / 720,
+    1.0 / 5040, 1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600,
+    1.0 / 6227020800};
+
 // exp(x), and 0 below `least_exp` (-inf included). NaN stays.
 template <class T> inline T fast_exp(T x) {
   using F = Format<T>;
@@ -49,9 +55,9 @@ template <class T> inline T fast_exp(T x) {
   const T shifted = clamped * T(1.4426950408889634) + F::round_magic;
   const T n = shifted - F::round_magic;
   const T r = (clamped - n * F::ln2_high) - n * F::ln2_low;  // |r| <= log(2) / 2
-  T series = T(1);
+  T series = T(kInverseFactorials[F::exp_terms]);
 #pragma GCC unroll 16
-  for (int k = F::exp_terms; k > 0; --k) series = T(1) + r * series * (T(1) / T(k));
+  for (int k = F::exp_terms - 1; k >= 0; --k) series = series * r + T(kInverseFactorials[k]);
   const T power = bit_cast<T>(Bits((bit_cast<Bits>(shifted) + F::bias) << F::mantissa_bits));
   return x <= F::least_exp ? T(0) : series * power;
 }
