@@ -94,7 +94,10 @@ template <class T> class Filter {
   void step(int64_t n, int64_t t, int64_t row) {
     const T *boost = &boost_[(row * kChunk + t % kChunk) * kp_], *q = &q_[row * kp_];
     T *p = &p_[row * kp_], *weights = static_cast<T*>(f_.weights) + c_.row<T>(n, t);
-    copy_row(q, static_cast<T*>(f_.incoming) + c_.row<T>(n, t), kp_);
+    T* incoming = static_cast<T*>(f_.incoming) + c_.row<T>(n, t);
+    if (t + 1 < c_.num_steps)
+      fetch_to_write(weights + kp_, kp_), fetch_to_write(incoming + kp_, kp_);
+    copy_row(q, incoming, kp_);
     if (any_underflow(q, kp_) && !f_.in_log_space[n]) look_closer(n, t, row);
     for (int64_t j = 0; j < kp_; ++j) p[j] = q[j] * boost[j];
     const T largest = max_of(p, kp_);
@@ -304,6 +307,7 @@ template <class T> class FilterAdjoint {
     copy_row(g, static_cast<T*>(a_.grad_emissions) + c_.at(n, t), k_);
     if (t == 0) return;
     fetch(incoming(n, t - 1), kp_);
+    fetch_to_write(static_cast<T*>(a_.grad_emissions) + c_.at(n, t - 1), k_);
     const T* q = incoming(n, t);
     for (int64_t j = 0; j < kp_; ++j) s[j] = q[j] >= trust<T>() ? g[j] / q[j] : T(0);
   }

@@ -23,6 +23,9 @@ template <class T> struct Vec {
 template <class T> inline __attribute__((always_inline)) void fetch(const T* row, int64_t kp) {
   for (int64_t j = 0; j < kp; j += 64 / sizeof(T)) __builtin_prefetch(row + j);
 }
+template <class T> inline __attribute__((always_inline)) void fetch_to_write(T* row, int64_t kp) {
+  for (int64_t j = 0; j < kp; j += 64 / sizeof(T)) __builtin_prefetch(row + j, 1);
+}
 
 // Copy k numbers, without the call that copies of unknown size take; the last vector overlaps.
 template <class T> inline void copy_row(const T* from, T* to, int64_t k) {

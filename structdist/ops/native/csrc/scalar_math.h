@@ -42,10 +42,20 @@ template <class To, class From> inline To bit_cast(From from) {
 }
 
 // Coefficients of the series of exp.
-constexpr double kInverseFactorials[] = {
-    1,         1,          1.0 / 2,     1.0 / 6,      1.0 / 24,      1.0 / 120,      1.0 / 720,
-    1.0 / 5040, 1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600,
-    1.0 / 6227020800};
+constexpr double kInverseFactorials[] = {1,
+                                         1,
+                                         1.0 / 2,
+                                         1.0 / 6,
+                                         1.0 / 24,
+                                         1.0 / 120,
+                                         1.0 / 720,
+                                         1.0 / 5040,
+                                         1.0 / 40320,
+                                         1.0 / 362880,
+                                         1.0 / 3628800,
+                                         1.0 / 39916800,
+                                         1.0 / 479001600,
+                                         1.0 / 6227020800};
 
 // exp(x), and 0 below `least_exp` (-inf included). NaN stays.
 template <class T> inline T fast_exp(T x) {
