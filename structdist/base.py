@@ -452,15 +452,15 @@ class StructuredDistribution(Distribution):
 
     def _present(self, draw: ops.Draw, shape: torch.Size, hard: bool) -> Tensor:
         """A kernel's draw over [S, N] in the shape of samples, `shape` being [*S, *B]."""
-        soft = self._relaxed_events(draw).view(shape + self.event_shape)
-        if not hard:
-            return soft
-        events = self._events(draw.path.view(shape + draw.path.shape[2:]))
-        return straight_through(events, soft)
+        events = None
+        if hard:
+            events = self._events(draw.path.view(shape + draw.path.shape[2:]))
+            events = events.view(draw.path.shape[:2] + self.event_shape)
+        return self._events_of(draw, events).view(shape + self.event_shape)
 
-    def _relaxed_events(self, draw: ops.Draw) -> Tensor:
-        """[S, N, *event_shape]: the relaxed events of a kernel's draw."""
-        return draw.soft
+    def _events_of(self, draw: ops.Draw, hard: Tensor | None) -> Tensor:
+        """[S, N, *event_shape]: the relaxed events of a draw, or hard ones with their gradient."""
+        return draw.soft if hard is None else straight_through(hard, draw.soft)
 
 
 Outcomes = StructuredDistribution | StraightThrough

@@ -137,12 +137,14 @@ class Potentials:
         """What kernels take: one batch dimension, start and end folded into the emissions."""
         emissions, lengths = self.emissions, self.lengths
         if self.start is not None:
-            first = sum_of_scores(emissions[..., :1, :], self.start.unsqueeze(-2))
+            first = ops.sum_of_scores(emissions[..., :1, :], self.start.unsqueeze(-2))
             emissions = torch.cat([first, emissions[..., 1:, :]], -2)
         if self.end is not None:
             end = self.end.unsqueeze(-2)
             last = (lengths.clamp(1, self.num_steps) - 1)[..., None, None].expand_as(end)
-            emissions = emissions.scatter(-2, last, sum_of_scores(emissions.gather(-2, last), end))
+            emissions = emissions.scatter(
+                -2, last, ops.sum_of_scores(emissions.gather(-2, last), end)
+            )
         if len(self.batch_shape) == 1:
             flat = emissions, lengths
         else:
@@ -194,14 +196,6 @@ class Potentials:
             if chain.emissions[row, step, state] == -torch.inf:
                 return f"state {state} at step {step} is forbidden"
         return "no path of this chain is allowed"
-
-
-def sum_of_scores(left: Tensor, right: Tensor) -> Tensor:
-    """The sum of scores, and the largest number where it would overflow: only -inf forbids."""
-    limit = torch.finfo(left.dtype).max / 2
-    half = (left.detach() / 2).add(right.detach(), alpha=0.5)
-    too_much = (half - half.clamp(-limit, limit)).nan_to_num(0.0, 0.0, 0.0)
-    return left + right.sub(too_much, alpha=2)
 
 
 def flatten_edges(edges: Tensor, batch_shape: torch.Size, edge_dims: int) -> Tensor:

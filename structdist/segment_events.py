@@ -16,7 +16,7 @@ from torch.distributions import constraints
 
 from structdist.checks import require_integers, require_tensor
 from structdist.events import MAX_ENUMERATED
-from structdist.ops import in_chain
+from structdist.ops import in_chain, numbers_are_hidden
 from structdist.ops.semi_markov.paths import read_paths
 from structdist.ops.semi_markov.problem import ends_within
 from structdist.ops.semi_markov.reference import enumerate_segmentations
@@ -99,7 +99,8 @@ def events_of(
     fits = begins & (size <= longest)
     place = (size.clamp(1, longest) - 1) * num_labels + label
     events = torch.zeros(*label.shape, longest * num_labels, dtype=dtype, device=label.device)
-    events = events.scatter(-1, place.unsqueeze(-1), fits.to(dtype).unsqueeze(-1))
+    scatter = events.scatter if numbers_are_hidden() else events.scatter_  # without a copy
+    events = scatter(-1, place.unsqueeze(-1), fits.to(dtype).unsqueeze(-1))
     return events.unflatten(-1, (longest, num_labels))
 
 

@@ -28,7 +28,6 @@ from structdist.potentials import (
     flatten_edges,
     flatten_node_values,
     make_potentials,
-    sum_of_scores,
 )
 
 
@@ -177,7 +176,7 @@ class SegmentPotentials:
             return flatten_edges(durations, self.batch_shape, 2)
         by_step = self._with_batch_dims(given, 3)
         if durations is not None:
-            by_step = sum_of_scores(by_step, durations.unsqueeze(-3))
+            by_step = ops.sum_of_scores(by_step, durations.unsqueeze(-3))
         return _flatten_by_step(by_step, self.batch_shape)
 
     def require_allowed_values(self) -> None:

@@ -6,11 +6,17 @@ hard label. They stand at the last step of that segment, `[S, N, T, K + L]`; oth
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from structdist import ops
+from structdist.ops.autograd import wants_reference
+from structdist.ops.semi_markov import relaxed_events as kernels
 from structdist.ops.semi_markov.paths import read_paths
+from structdist.ops.semi_markov.relaxed_events import every_relaxed_event
+from structdist.relaxation import straight_through
 
 
 def relaxed_labels(draw: ops.Draw, lengths: Tensor, longest: int) -> tuple[Tensor, Tensor]:
@@ -35,24 +41,34 @@ def relaxed_events(draw: ops.Draw, longest: int) -> Tensor:
 
     They stand at the first step that a segment of such a length has.
     """
-    if ops.numbers_are_hidden() or draw.path.is_meta:
+    if ops.numbers_are_hidden() or draw.soft.is_meta:
         return every_relaxed_event(draw.soft, longest)
-    num_labels = draw.soft.shape[3] - longest
-    events = draw.soft.new_zeros(*draw.path.shape, longest, num_labels)
-    sample, chain, last = (draw.soft.detach()[..., :num_labels] > 0).any(-1).nonzero().T
-    choices = draw.soft[sample, chain, last]  # [M, K + L], of all hard choices
-    first = last.unsqueeze(-1) - torch.arange(longest, device=last.device)
-    choice, size = (first >= 0).nonzero().T  # the latter less one
-    shares = choices[choice, num_labels + size].unsqueeze(-1) * choices[choice, :num_labels]
-    return events.index_put_((sample[choice], chain[choice], first[choice, size], size), shares)
+    return _Events.apply(draw.soft, longest, None)
 
 
-def every_relaxed_event(soft: Tensor, longest: int) -> Tensor:
-    """The same, without a look at where segments end."""
-    num_steps, num_labels = soft.shape[2], soft.shape[3] - longest
-    first = torch.arange(num_steps, device=soft.device).unsqueeze(-1)
-    size = torch.arange(longest, device=soft.device)  # less one
-    last = (first + size).clamp(max=num_steps - 1)  # [T, L]
-    by_label, by_size = soft[..., :num_labels], soft[..., num_labels:]
-    shares = torch.where(first + size < num_steps, by_size[:, :, last, size], 0.0)
-    return shares.unsqueeze(-1) * by_label[:, :, last]
+def straight_through_events(hard: Tensor, draw: ops.Draw, longest: int) -> Tensor:
+    """The hard events [S, N, T, L, K], to the bit, with the gradient of the relaxed ones."""
+    if ops.numbers_are_hidden() or draw.soft.is_meta:
+        return straight_through(hard, every_relaxed_event(draw.soft, longest))
+    return _Events.apply(draw.soft, longest, hard)
+
+
+class _Events(torch.autograd.Function):
+    """Relaxed events, or hard ones in their place: then the relaxed are never built."""
+
+    @staticmethod
+    def forward(ctx: Any, soft: Tensor, longest: int, hard: Tensor | None) -> Tensor:
+        ctx.save_for_backward(soft)
+        ctx.longest = longest
+        return kernels.relaxed_events(soft, longest) if hard is None else hard.view_as(hard)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        (soft,) = ctx.saved_tensors
+        if not wants_reference(grad):
+            return kernels.relaxed_events_adjoint(soft, ctx.longest, grad), None, None
+        with torch.enable_grad():
+            local = soft.view_as(soft)
+            events = every_relaxed_event(local, ctx.longest)
+        (found,) = torch.autograd.grad(events, local, grad, create_graph=torch.is_grad_enabled())
+        return found, None, None

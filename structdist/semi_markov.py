@@ -39,7 +39,7 @@ from structdist.segment_potentials import (
     flatten_values,
     make_segment_potentials,
 )
-from structdist.segment_relaxation import relaxed_events, relaxed_labels
+from structdist.segment_relaxation import relaxed_events, relaxed_labels, straight_through_events
 
 
 class SemiMarkovCRF(StructuredDistribution):
@@ -344,8 +344,11 @@ class SemiMarkovCRF(StructuredDistribution):
             straight_through(one_hot, labels), straight_through(starts, boundaries)
         )
 
-    def _relaxed_events(self, draw: ops.Draw) -> Tensor:
-        return relaxed_events(draw, self.event_shape[1])
+    def _events_of(self, draw: ops.Draw, hard: Tensor | None) -> Tensor:
+        longest = self.event_shape[1]
+        if hard is None:
+            return relaxed_events(draw, longest)
+        return straight_through_events(hard, draw, longest)
 
     def perturb_and_map(
         self,

@@ -19,7 +19,7 @@ from torch import Tensor
 from structdist.ops import finite, native, operations, reference, rescaled, triton
 from structdist.ops.autograd import Forward, answer, run_forward
 from structdist.ops.chain import Chain, in_chain
-from structdist.ops.finite import bounded_scores, rounded
+from structdist.ops.finite import bounded_scores, rounded, sum_of_scores
 from structdist.ops.native.operators import as_operators as native_operators
 from structdist.ops.noise import gumbel_noise
 from structdist.ops.problem import Best, Draw, KBest, Problem, Temperature, Values
@@ -38,6 +38,7 @@ from structdist.ops.semi_markov import native as semi_markov_native
 from structdist.ops.semi_markov import reference as semi_markov_reference
 from structdist.ops.semi_markov import rescaled as semi_markov_rescaled
 from structdist.ops.semi_markov.problem import SemiMarkovChain
+from structdist.ops.semi_markov.single_steps import SingleSteps
 from structdist.ops.transforms import numbers_are_hidden, transforming
 from structdist.ops.triton.operators import as_operators as triton_operators
 
@@ -70,6 +71,7 @@ __all__ = [
     "rounded",
     "run_forward",
     "sample_paths",
+    "sum_of_scores",
     "transforming",
     "use_backend",
     "viterbi",
@@ -88,7 +90,9 @@ register(
     SemiMarkovChain,
     "semi-Markov chain",
     semi_markov_reference,
+    SingleSteps(native),
     semi_markov_native,
+    SingleSteps(rescaled),
     semi_markov_rescaled,
 )
 

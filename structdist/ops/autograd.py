@@ -125,7 +125,7 @@ class _Analytic(torch.autograd.Function):
         saved, needs = ctx.saved_tensors, ctx.needs_input_grad[3:]
         inputs, known = saved[:num_inputs], saved[num_before_known:]
         problem = ctx.make_problem(*inputs[:num_scores], ctx.lengths)
-        if _wants_reference(grad):
+        if wants_reference(grad):
             found = _plain_gradients(ctx.operation, problem, inputs, grad, needs)
         else:
             state = ctx.make_state(*saved[num_inputs:num_before_known])
@@ -135,7 +135,7 @@ class _Analytic(torch.autograd.Function):
         return (None, None, None, *found, *missing)
 
 
-def _wants_reference(grad: Tensor) -> bool:
+def wants_reference(grad: Tensor) -> bool:
     """Is a graph of the gradient wanted, or are many gradients taken at once?"""
     if torch.compiler.is_compiling():
         return False  # the compiler asks for first-order gradients alone

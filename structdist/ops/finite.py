@@ -26,6 +26,14 @@ def bounded_scores(scores: Tensor) -> Tensor:
     return _within(scores, LARGEST_SCORE) if scores.dtype == torch.float64 else scores
 
 
+def sum_of_scores(left: Tensor, right: Tensor) -> Tensor:
+    """The sum of scores, and the largest number where it would overflow: only -inf forbids."""
+    limit = torch.finfo(left.dtype).max / 2
+    half = (left.detach() / 2).add(right.detach(), alpha=0.5)
+    too_much = (half - half.clamp(-limit, limit)).nan_to_num(0.0, 0.0, 0.0)
+    return left + right.sub(too_much, alpha=2)
+
+
 def rounded(x: Tensor, dtype: torch.dtype) -> Tensor:
     """`x` in a dtype, finite where it was."""
     return x if x.dtype == dtype else _within(x, torch.finfo(dtype).max).to(dtype)

@@ -53,6 +53,7 @@ def register(
 ) -> None:
     """Make a kind of problem known; the first backend that supports one serves it.
 
+    Backends of one name share the work: the first ones serve special problems, the last any.
     `operators` are backends again, under the same names, in a form that the compiler can keep in
     a graph. A backend without them leaves compiled code to the reference.
     """
@@ -73,24 +74,20 @@ def backend_for(problem: Problem) -> AnyBackend | None:
 
 
 def _eager_backend_for(problem: Problem) -> AnyBackend | None:
-    name = forced_backend()
+    name, reason = forced_backend(), None
     if name == REFERENCE:
         return None
     for backend in _structures[type(problem)].backends:
-        if name is None and backend.unsupported(problem) is None:
-            return backend
-        if name == backend.NAME:
-            _require_supported(backend, problem)
-            return backend
-    if name is not None:
-        _require_known(name)
-    return None  # a structure without this backend, or without any that fits
-
-
-def _require_supported(backend: AnyBackend, problem: Problem) -> None:
-    reason = backend.unsupported(problem)
+        if name is None or name == backend.NAME:
+            reason = backend.unsupported(problem)
+            if reason is None:
+                return backend
+    if name is None:
+        return None
+    _require_known(name)
     if reason is not None:
-        raise RuntimeError(f"the backend {backend.NAME!r} was asked for, but {reason}")
+        raise RuntimeError(f"the backend {name!r} was asked for, but {reason}")
+    return None  # a structure without this backend
 
 
 def forced_backend() -> str | None:
@@ -131,7 +128,7 @@ def backends(
     """
     found = []
     for problem_type, structure in _structures.items():
-        names = [*(backend.NAME for backend in structure.backends), REFERENCE]
+        names = [*dict.fromkeys(backend.NAME for backend in structure.backends), REFERENCE]
         try:
             problem = problem_type.example(torch.device(device), dtype)
         except (AssertionError, RuntimeError, NotImplementedError) as error:

@@ -8,11 +8,16 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from structdist import SemiMarkovCRF
-from structdist.segment_relaxation import every_relaxed_event, relaxed_events
+from structdist.ops import Draw
+from structdist.ops.semi_markov.relaxed_events import (
+    every_relaxed_event,
+    every_relaxed_event_adjoint,
+)
+from structdist.segment_relaxation import relaxed_events
 from tests.derivatives import gradients
 from tests.structures.segment_oracle import all_segmentations
 from tests.structures.semi_markov import EXAMPLES, SegmentExample, random_segments
-from tests.structures.structure import paths_over_batch, seeded
+from tests.structures.structure import normal, paths_over_batch, seeded
 
 LABELS = torch.tensor([[1, 1, 0, 0, 0], [0, 0, 1, 0, 0]])
 STARTS = torch.tensor([[1, 0, 1, 0, 1], [1, 1, 1, 0, 0]]).bool()
@@ -169,12 +174,33 @@ def test_condition_broadcasts_over_the_batch():
 
 
 @over_examples
-def test_relaxed_events_with_and_without_a_look_at_the_draw(example: SegmentExample):
-    """Inside a transform there is nothing to look at; the events are the same."""
+def test_relaxed_events_equal_their_plain_twin(example: SegmentExample):
+    """Values and gradients, whichever form makes them; within a graph, and of a second order."""
     crf = example.crf()
     draw, _ = crf._gumbel_ffbs((3,), 0.7, seeded(7), None)
-    longest = crf.event_shape[1]
-    assert torch.equal(relaxed_events(draw, longest), every_relaxed_event(draw.soft, longest))
+    longest, soft = crf.event_shape[1], draw.soft.clone().requires_grad_()
+    plain = every_relaxed_event(soft, longest)
+    found = relaxed_events(Draw(soft, draw.path), longest)
+    assert torch.equal(found, plain)
+    weight = normal(*plain.shape)
+    (expected,) = torch.autograd.grad((plain * weight).sum(), soft)
+    for grads in (
+        torch.autograd.grad((found * weight).sum(), soft, retain_graph=True),
+        torch.autograd.grad((found * weight).sum(), soft, create_graph=True),
+        [every_relaxed_event_adjoint(soft.detach(), longest, weight)],
+    ):
+        assert_close(grads[0], expected)
+
+
+@over_examples
+def test_straight_through_events_have_the_relaxed_gradient(example: SegmentExample):
+    grads = []
+    for hard in (False, True):
+        leaf = example.leaves()
+        drawn = leaf.crf().rsample((3,), straight_through=hard, generator=seeded(7))
+        assert not hard or ((drawn == 0) | (drawn == 1)).all()
+        grads.append(gradients(drawn, leaf))
+    assert_close(*grads)
 
 
 def test_vmap_of_relaxed_events():

@@ -11,10 +11,12 @@ from torch import Tensor
 from torch.distributions import kl_divergence
 from torch.testing import assert_close
 
-from structdist import LinearChainCRF, SemiMarkovCRF
+from structdist import LinearChainCRF, SemiMarkovCRF, ops
+from structdist.ops.semi_markov.single_steps import SingleSteps
 from tests.chains import FORMS, Example, fill_padding, forbid_some, random_example
 from tests.derivatives import gradients
-from tests.structures.semi_markov import random_segments
+from tests.structures.registry import backends_of, using
+from tests.structures.semi_markov import SemiMarkovChains, random_segments
 from tests.structures.structure import normal, seeded
 
 # With L = 1: the linear chain ----------------------------------------------------------------
@@ -99,6 +101,38 @@ def test_relaxed_segments_of_length_one_are_relaxed_nodes(chain: Example):
     assert_close(gradients(labels, ours), gradients(expected, theirs))
     inside = torch.arange(nodes.event_shape[0]) < nodes.lengths[..., None]
     assert torch.equal(boundaries, inside.double().expand_as(boundaries))
+
+
+@pytest.mark.parametrize("backend", backends_of(SemiMarkovChains()))
+def test_segments_of_length_one_are_served_as_nodes(backend: str):
+    """Under the name of the backend that serves longer ones."""
+    with using(SemiMarkovChains(), backend):
+        served = {}
+        for longest in (1, 2):
+            crf = random_segments("any", (2,), longest=longest).crf()
+            forward = ops.run_forward(crf._parameters.flatten())
+            assert backend == forward.backend.NAME
+            served[longest] = isinstance(forward.backend, SingleSteps)
+        assert served == {1: True, 2: False}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("backend", backends_of(SemiMarkovChains()))
+def test_masks_of_a_step_and_of_its_segment_do_not_add_up_to_infinity(
+    backend: str, dtype: torch.dtype
+):
+    """No label of step 1 is meant; all are as unlikely as can be, hence as likely as before."""
+    least = torch.finfo(dtype).min
+    emissions, durations = torch.zeros(1, 3, 2, dtype=dtype), torch.zeros(1, 1, 2, dtype=dtype)
+    emissions[:, 1], durations[..., 0] = least, least
+    leaves = [x.requires_grad_() for x in (emissions, durations)]
+    with using(SemiMarkovChains(), backend):
+        crf = SemiMarkovCRF(leaves[0], torch.zeros(2, 2, dtype=dtype), leaves[1])
+        expected = torch.tensor([[0.0, 1.0], [0.5, 0.5], [0.0, 1.0]], dtype=dtype)
+        assert_close(crf.token_marginals[0], expected)
+        assert crf.log_partition.isfinite().all()
+        grads = torch.autograd.grad(crf.entropy().sum() + crf.log_partition.sum(), leaves)
+        assert all(grad.isfinite().all() for grad in grads)
 
 
 # With durations alone: a linear chain of more states -----------------------------------------

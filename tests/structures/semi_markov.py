@@ -280,8 +280,8 @@ def named(*names: str) -> list[SegmentExample]:
 
 SIZES = {  # T, L, K
     "plain": [(1, 2, 2), (5, 2, 3)],
-    "forbidden": [(5, 2, 3), (12, 9, 2)],
-    "wide": [(9, 4, 2), (12, 9, 2)],
+    "forbidden": [(4, 1, 3), (5, 2, 3), (12, 9, 2)],
+    "wide": [(4, 1, 3), (9, 4, 2), (12, 9, 2)],
 }
 
 
@@ -384,6 +384,7 @@ class SemiMarkovChains(Structure):
     def few_problems(self) -> dict[str, SemiMarkovChain]:
         wanted = {f"{form}-{kind}-(5, 2, 3)" for form in FORMS for kind in ("plain", "forbidden")}
         wanted |= {"shared-wide-(9, 4, 2)", "per_step-plain-(1, 2, 2)"}
+        wanted |= {"per_chain-forbidden-(4, 1, 3)"}
         return {name: problem for name, problem in self.problems.items() if name in wanted}
 
     def kernel_values(self, problem: SemiMarkovChain) -> list[tuple[Tensor, Tensor, Tensor]]:

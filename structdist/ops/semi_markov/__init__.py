@@ -2,5 +2,5 @@
 
 The problem, the integer form of its outcomes, and the reference stand beside the fast backends: in
 torch (`rescaled`) and, as far as the forward pass, its adjoint and draws go, compiled (`native`).
-`structdist.ops` registers them.
+Where L = 1 those of linear chains serve (`single_steps`). `structdist.ops` registers all of them.
 """

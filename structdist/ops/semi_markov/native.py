@@ -30,7 +30,7 @@ from structdist.ops.semi_markov.rescaled import (
     relaxed_viterbi_adjoint,
     viterbi,
 )
-from structdist.ops.semi_markov.rescaled.draws import grad_of_temperature, through_softmax
+from structdist.ops.semi_markov.rescaled.draws import grad_of_temperature
 from structdist.ops.semi_markov.rescaled.filtering import edge_marginals
 from structdist.ops.semi_markov.rescaled.state import Filtered, at_last_step
 
@@ -58,7 +58,7 @@ __all__ = [
 
 NAME = "native"
 CPU = torch.device("cpu")  # said always: torch has a default device that is another
-VERSION = 1  # of the interface, as kSegmentVersion in csrc/segments.h
+VERSION = 2  # of the interface, as kSegmentVersion in csrc/segments.h
 
 
 class SegmentChainArguments(ctypes.Structure):
@@ -100,11 +100,39 @@ class SegmentDrawArguments(ctypes.Structure):
     ]
 
 
+class SegmentSoftGradArguments(ctypes.Structure):
+    _fields_ = [
+        ("grad", POINTER),
+        ("grad_ends", POINTER),
+        ("grad_lengths", POINTER),
+        ("grad_transitions", POINTER),
+    ]
+
+
+class SegmentEventArguments(ctypes.Structure):
+    _fields_ = [
+        ("num_draws", INT),
+        ("num_steps", INT),
+        ("longest", INT),
+        ("num_labels", INT),
+        ("num_threads", INT),
+        ("soft", POINTER),
+        ("events", POINTER),
+    ]
+
+
+class SegmentEventGradArguments(ctypes.Structure):
+    _fields_ = [("grad_events", POINTER), ("grad_soft", POINTER)]
+
+
 ARGUMENTS = (
     SegmentChainArguments,
     SegmentStateArguments,
     SegmentGradArguments,
     SegmentDrawArguments,
+    SegmentSoftGradArguments,
+    SegmentEventArguments,
+    SegmentEventGradArguments,
 )
 LAYOUT = [VERSION, *map(ctypes.sizeof, ARGUMENTS)]
 
@@ -254,20 +282,22 @@ def gumbel_ffbs(
     """Exact draws from Gumbel noise [S, N, T, K + L], relaxed."""
     chain = _ready(chain)
     gumbel = gumbel.to(chain.emissions.dtype).contiguous()
-    soft = torch.zeros_like(gumbel)
     path = torch.zeros(gumbel.shape[:3], dtype=torch.long, device=CPU)
+    draw = Draw(torch.zeros_like(gumbel), path)
+    by_draw = _temperatures(temperature, path)
+    _call("relaxed_segments", chain, _state(filtered), _draws(draw, by_draw, gumbel))
+    return draw
+
+
+def _temperatures(temperature: Temperature, path: Tensor) -> Tensor:
+    """[S, N] float64, not necessarily in memory of its own."""
     given = torch.as_tensor(temperature, dtype=torch.float64, device=CPU)
-    by_draw = given.expand(gumbel.shape[:2])
-    arguments = SegmentDrawArguments(
-        len(gumbel),
-        gumbel.data_ptr(),
-        by_draw.data_ptr(),
-        *by_draw.stride(),
-        soft.data_ptr(),
-        path.data_ptr(),
-    )
-    _call("relaxed_segments", chain, _state(filtered), arguments)
-    return Draw(soft, path)
+    return given.expand(path.shape[:2])
+
+
+def _draws(draw: Draw, temperatures: Tensor, noise: Tensor | None = None) -> SegmentDrawArguments:
+    place = temperatures.data_ptr(), *temperatures.stride()
+    return SegmentDrawArguments(len(draw.soft), *pointers(noise), *place, *pointers(*draw))
 
 
 def gumbel_ffbs_adjoint(
@@ -279,10 +309,57 @@ def gumbel_ffbs_adjoint(
     needs: Needs,
 ) -> Grads:
     """Gradients from that of the relaxed draws [S, N, T, K + L]. One sweep for all samples."""
-    pulled = through_softmax(chain, draw, temperature, grad)
-    single = pulled.sizes.contiguous(), draw.path % chain.emissions.shape[-1]
-    emissions, transitions, segments, _ = _adjoint(chain, filtered, pulled.ends, needs, single)
-    if transitions is not None:
-        transitions = transitions + pulled.transitions(EdgeForm.of(chain.transitions))
+    chain = _ready(chain)
+    grad_ends, grad_lengths, moves = _through_softmax(chain, draw, temperature, grad, needs)
+    single = grad_lengths, draw.path % chain.emissions.shape[-1]
+    emissions, transitions, segments, _ = _adjoint(chain, filtered, grad_ends, needs, single)
+    if transitions is not None and moves is not None:
+        transitions = transitions + moves
     of_temperature = grad_of_temperature(draw, temperature, grad, needs, chain.longest)
     return emissions, transitions, segments, of_temperature
+
+
+def _through_softmax(
+    chain: SemiMarkovChain, draw: Draw, temperature: Temperature, grad: Tensor, needs: Needs
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """From the gradient of relaxed draws to those of ends, lengths [S, N, T, L] and moves."""
+    grad, temperatures = grad.contiguous(), _temperatures(temperature, draw.path)
+    grad_ends = torch.zeros_like(chain.emissions)
+    grad_lengths = grad.new_empty(*draw.path.shape, chain.longest)
+    moves = torch.zeros_like(chain.transitions) if needs[1] else None
+    pulled = SegmentSoftGradArguments(*pointers(grad, grad_ends, grad_lengths, moves))
+    _call("relaxed_segments_adjoint", chain, _draws(draw, temperatures), pulled)
+    return grad_ends, grad_lengths, moves
+
+
+# Relaxed events ------------------------------------------------------------------------------
+
+
+def can_relax(soft: Tensor) -> bool:
+    """Are these relaxed choices such that the library can make events of them?"""
+    return _misfit is None and library.can_look_at(soft)
+
+
+def relaxed_events(soft: Tensor, longest: int) -> Tensor:
+    """[S, N, T, L, K]: from relaxed choices [S, N, T, K + L]."""
+    soft = soft.contiguous()
+    events = soft.new_empty(*soft.shape[:3], longest, soft.shape[3] - longest)
+    arguments = _events(soft, longest, events)
+    library.function_of("relaxed_events", soft.dtype)(byref(arguments))
+    return events
+
+
+def relaxed_events_adjoint(soft: Tensor, longest: int, grad: Tensor) -> Tensor:
+    """[S, N, T, K + L], from the gradient of events; of that, only what draws touched is read."""
+    soft, grad = soft.contiguous(), grad.contiguous()
+    grad_soft = torch.empty_like(soft)
+    pulled = SegmentEventGradArguments(*pointers(grad, grad_soft))
+    arguments = _events(soft, longest, None)
+    library.function_of("relaxed_events_adjoint", soft.dtype)(byref(arguments), byref(pulled))
+    return grad_soft
+
+
+def _events(soft: Tensor, longest: int, events: Tensor | None) -> SegmentEventArguments:
+    num_samples, num_chains, num_steps, width = soft.shape
+    sizes = num_samples * num_chains, num_steps, longest, width - longest
+    return SegmentEventArguments(*sizes, torch.get_num_threads(), *pointers(soft, events))

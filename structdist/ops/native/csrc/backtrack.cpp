@@ -288,11 +288,7 @@ int64_t relaxed_backtrack_adjoint(const Chain& c, const Draws& d, const SoftGrad
   zero_own_edges<T>(c, a.grad_transitions);
   for_groups(c, 0.2 * double(d.num_samples),
              [&](int64_t group) { return RelaxedBacktrackAdjoint<T>(c, d, a, columns.of(group)); });
-  const T* total = columns.total();
-  const int64_t k = c.num_states;
-  for (int64_t i = 0; total && i < k; ++i)
-    for (int64_t j = 0; j < k; ++j)
-      static_cast<T*>(a.grad_transitions)[i * k + j] = total[j * padded<T>(k) + i];
+  columns.write_columns(a.grad_transitions);
   return 0;
 }
 

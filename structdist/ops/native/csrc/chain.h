@@ -302,7 +302,8 @@ void for_groups(const Chain& c, double products, const EdgePack<T>& pack, MakeSw
 template <class T> class GroupSums {
  public:
   GroupSums(const Chain& c, bool wanted)
-      : size_(c.num_states * padded<T>(c.num_states)),
+      : k_(c.num_states),
+        size_(k_ * padded<T>(k_)),
         count_(Groups(c).count()),
         sums_(wanted && c.shared() ? size_ * count_ : 0, T(0)) {}
   T* of(int64_t group) { return sums_.empty() ? nullptr : &sums_[size_ * group]; }
@@ -313,9 +314,16 @@ template <class T> class GroupSums {
       for (int64_t i = 0; i < size_; ++i) sums_[i] += sums_[size_ * group + i];
     return sums_.data();
   }
+  // The same where each row is a column of the matrix [K, K] that they are written to; if at all.
+  void write_columns(void* matrix) {
+    const T* columns = total();
+    for (int64_t i = 0; columns && i < k_; ++i)
+      for (int64_t j = 0; j < k_; ++j)
+        static_cast<T*>(matrix)[i * k_ + j] = columns[j * padded<T>(k_) + i];
+  }
 
  private:
-  int64_t size_, count_;
+  int64_t k_, size_, count_;
   std::vector<T> sums_;
 };
 

@@ -85,6 +85,19 @@ template <class T> inline T sum_of(const T* x, int64_t kp) {
   return total;
 }
 
+// The sum of products of numbers [K], which need not be padded.
+template <class T> inline T dot(const T* x, const T* y, int64_t k) {
+  using vec = typename Vec<T>::type;
+  vec sum{};
+  int64_t i = 0;
+  for (; i + lanes<T>() <= k; i += lanes<T>())
+    sum += *reinterpret_cast<const vec*>(x + i) * *reinterpret_cast<const vec*>(y + i);
+  T total = 0;
+  for (int v = 0; v < lanes<T>(); ++v) total += sum[v];
+  for (; i < k; ++i) total += x[i] * y[i];
+  return total;
+}
+
 // Of `left` vectors, how many go into the next tile: three at a time, but never one alone last.
 inline int64_t tile_width(int64_t left) {
   return left == 4 || left == 2 ? 2 : left == 1 ? 1 : 3;

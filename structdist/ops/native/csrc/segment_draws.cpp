@@ -158,6 +158,69 @@ template <class T> class RelaxedSegments {
   SegmentBacktrack<T> backtrack_;
 };
 
+// From the gradient of relaxed choices to those of their logits, which are made of prefixes, of moves
+// to the label after, and of segments.
+template <class T> class RelaxedSegmentsAdjoint {
+ public:
+  RelaxedSegmentsAdjoint(const SegmentChain& s, const SegmentDraws& d, const SegmentSoftGrad& a,
+                         T* columns)
+      : c_(s.chain), d_(d), a_(a), columns_(columns), k_(c_.num_states), longest_(s.longest), labels_(k_) {}
+
+  void run(int64_t index) {
+    const Block block(c_, index);
+    for (int64_t n = block.first; n < block.end; ++n) {
+      T* ends = static_cast<T*>(a_.grad_ends) + c_.at(n, 0);
+      std::fill_n(ends, c_.num_steps * k_, T(0));
+      for (int64_t s = 0; s < d_.num_samples; ++s)
+        for (int64_t t = 0; t < c_.num_steps; ++t) pull(s, n, t);
+    }
+  }
+
+ private:
+  // A segment ends where the next begins, and with its chain.
+  bool ends_at(int64_t n, int64_t t, const int64_t* path) const {
+    return t + 1 == c_.length(n) || (t + 1 < c_.length(n) && path[t + 1] < k_);
+  }
+
+  void pull(int64_t s, int64_t n, int64_t t) {
+    const int64_t first = (s * c_.num_chains + n) * c_.num_steps, at = first + t;
+    const int64_t* path = d_.path + first;
+    T* lengths = static_cast<T*>(a_.grad_lengths) + at * longest_;
+    if (!ends_at(n, t, path)) {
+      std::fill_n(lengths, longest_, T(0));
+      return;
+    }
+    const T* soft = static_cast<const T*>(d_.soft) + at * (k_ + longest_);
+    const T* grad = static_cast<const T*>(a_.grad) + at * (k_ + longest_);
+    const T sharpness = T(1 / d_.temperature[s * d_.sample_stride + n * d_.chain_stride]);
+    through_softmax(soft + k_, grad + k_, longest_, sharpness, lengths);
+    through_softmax(soft, grad, k_, sharpness, labels_.data());
+    T* ends = static_cast<T*>(a_.grad_ends) + c_.at(n, t);
+    for (int64_t i = 0; i < k_; ++i) ends[i] += labels_[i];
+    if (a_.grad_transitions && t + 1 < c_.length(n)) add_moves(n, t, path[t + 1]);
+  }
+
+  static void through_softmax(const T* __restrict soft, const T* __restrict grad, int64_t count,
+                              T sharpness, T* __restrict out) {
+    const T mean = dot(soft, grad, count);
+    for (int64_t i = 0; i < count; ++i) out[i] = soft[i] * (grad[i] - mean) * sharpness;
+  }
+
+  void add_moves(int64_t n, int64_t t, int64_t after) {
+    T* column = columns_ ? columns_ + after * padded<T>(k_)
+                         : static_cast<T*>(a_.grad_transitions) + c_.edge(n, t) + after;
+    const int64_t stride = columns_ ? 1 : k_;
+    for (int64_t i = 0; i < k_; ++i) column[i * stride] += labels_[i];
+  }
+
+  const Chain& c_;
+  const SegmentDraws& d_;
+  const SegmentSoftGrad& a_;
+  T* columns_;  // [K, Kp], of this group, each row a column of shared transitions; or none
+  int64_t k_, longest_;
+  std::vector<T> labels_;
+};
+
 }  // namespace
 
 template <class T>
@@ -174,11 +237,28 @@ int64_t relaxed_segments(const SegmentChain& s, const SegmentState& f, const Seg
   return 0;
 }
 
+template <class T>
+int64_t relaxed_segments_adjoint(const SegmentChain& s, const SegmentDraws& d,
+                                 const SegmentSoftGrad& a) {
+  const Chain& c = s.chain;
+  GroupSums<T> columns(c, a.grad_transitions);
+  zero_own_edges<T>(c, a.grad_transitions);
+  for_groups(c, 0.5 * double(d.num_samples), [&](int64_t group) {
+    return RelaxedSegmentsAdjoint<T>(s, d, a, columns.of(group));
+  });
+  columns.write_columns(a.grad_transitions);
+  return 0;
+}
+
 STRUCTDIST_EXPORT_KERNEL(sample_segments,
                          (const SegmentChain& s, const SegmentState& f, const SegmentDraws& d),
                          (s, f, d))
 STRUCTDIST_EXPORT_KERNEL(relaxed_segments,
                          (const SegmentChain& s, const SegmentState& f, const SegmentDraws& d),
                          (s, f, d))
+
+STRUCTDIST_EXPORT_KERNEL(relaxed_segments_adjoint,
+                         (const SegmentChain& s, const SegmentDraws& d, const SegmentSoftGrad& a),
+                         (s, d, a))
 
 }  // namespace structdist

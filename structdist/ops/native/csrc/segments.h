@@ -6,7 +6,7 @@
 
 namespace structdist {
 
-constexpr int64_t kSegmentVersion = 1;
+constexpr int64_t kSegmentVersion = 2;
 
 // N chains that are tiled by segments of a label and a length in 1..L. The strides of segments are
 // 0 where all chains, or all first steps, share them.
@@ -56,6 +56,38 @@ struct SegmentDraws {
   int64_t sample_stride, chain_stride;  // which may be 0
   void* soft;                           // [S, N, T, K + L], zeros; or none
   int64_t* path;                        // [S, N, T], zeros
+};
+
+// Gradients through the softmax of each choice, to its logits.
+struct SegmentSoftGrad {
+  const void* grad;        // [S, N, T, K + L], of soft
+  void* grad_ends;         // [N, T, K]: of labels, summed over samples
+  void* grad_lengths;      // [S, N, T, L]: of lengths, given the label that was chosen
+  void* grad_transitions;  // in the form of the transitions, of moves between choices; or none
+};
+
+// Relaxed events, from the choices they are made of.
+struct SegmentEvents {
+  int64_t num_draws, num_steps, longest, num_labels;
+  int64_t num_threads;  // at most
+  const void* soft;     // [draws, T, K + L]
+  void* events;         // [draws, T, L, K]
+
+  int64_t size() const { return num_steps * longest * num_labels; }
+  int64_t lengths_at(int64_t t) const { return std::min(longest, t + 1); }
+  // Where segments of `length` that end with step t begin, in the event of a draw.
+  int64_t at(int64_t t, int64_t length) const {
+    return ((t + 1 - length) * longest + length - 1) * num_labels;
+  }
+  // A thread for each 0.1 ms or so.
+  int64_t worthwhile_threads() const {
+    return std::max<int64_t>(1, std::min(num_threads, num_draws * size() >> 18));
+  }
+};
+
+struct SegmentEventGrad {
+  const void* grad_events;  // [draws, T, L, K]
+  void* grad_soft;          // [draws, T, K + L]
 };
 
 // 0 in place of the largest of nothing.
