@@ -434,6 +434,18 @@ class StructuredDistribution(Distribution):
         paths = draw.path.view(shape + draw.path.shape[2:])
         return RelaxedWithPaths(self._present(draw, shape, straight_through), paths)
 
+    @abstractmethod
+    def perturb_and_map(
+        self,
+        sample_shape: Sequence[int] = (),
+        *,
+        temperature: float | Tensor = 1.0,
+        straight_through: bool = False,
+        generator: torch.Generator | None = None,
+        noise: Tensor | None = None,
+    ) -> Tensor:
+        """`[*S, *B, *event_shape]`: best paths under local Gumbel noise, relaxed like `rsample`."""
+
     def _gumbel_ffbs(
         self,
         sample_shape: Sequence[int],
