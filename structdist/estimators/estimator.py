@@ -97,8 +97,18 @@ class Estimator(ABC):
                 f"got {tuple(rewards.shape)}"
             )
         if events.requires_grad and not rewards.requires_grad:
-            raise ValueError(
-                f"reward must be differentiable in its events for {type(self).__name__}, but what "
-                "it gave has no graph (Reinforce does without)"
-            )
+            raise self._not_differentiable()
         return rewards
+
+    def _slopes(self, rewards: Tensor, events: Tensor) -> Tensor:
+        """[S, *B, *event_shape]: the gradient of each reward by its own event."""
+        (slopes,) = torch.autograd.grad(rewards.sum(), events, retain_graph=True, allow_unused=True)
+        if slopes is None:
+            raise self._not_differentiable()
+        return slopes
+
+    def _not_differentiable(self) -> ValueError:
+        return ValueError(
+            f"reward must be differentiable in its events for {type(self).__name__}, but what it "
+            "gave does not depend on them by a graph (Reinforce does without)"
+        )

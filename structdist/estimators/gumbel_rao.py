@@ -1,0 +1,78 @@
+"""Gumbel-Rao: the straight-through gradient, averaged over all noise that gives the same draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from structdist import ops
+from structdist.base import StructuredDistribution
+from structdist.checks import require_count
+from structdist.estimators.choices import (
+    Choices,
+    draw_choices,
+    events_of,
+    normalized,
+    totals,
+)
+from structdist.estimators.through_draws import WithTemperature
+from structdist.relaxation import require_temperature, straight_through
+
+
+@dataclass(frozen=True, kw_only=True)
+class GumbelRao(WithTemperature):
+    """Gumbel-CRF-ST with less variance, and the same bias.
+
+    Given the hard path, the noise of every choice is independent of all others: the largest
+    perturbed score is Gumbel noise itself, and the others are truncated below it. `noise_samples`
+    draws of such noise average the relaxation of each choice, at no further call of the reward.
+
+    One sweep and its gradient, S draws, one call of the reward; S times `noise_samples` relaxed
+    draws, pointwise. Paulus, Maddison and Krause (2021), "Rao-Blackwellizing the Straight-Through
+    Gumbel-Softmax Gradient Estimator", applied to each step of Gumbel-FFBS.
+    """
+
+    noise_samples: int = 10
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_count("noise_samples", self.noise_samples)
+
+    def _draw(self, dist: StructuredDistribution, generator: torch.Generator | None) -> Tensor:
+        choices = draw_choices(dist, self.num_samples, generator)
+        soft = self._relaxed_choices(dist, choices, generator).to(choices.probs.dtype)
+        hard = dist._events(choices.path.view(self.num_samples, *dist.batch_shape, -1))
+        return straight_through(hard, events_of(dist, soft, choices.path))
+
+    def _relaxed_choices(
+        self, dist: StructuredDistribution, choices: Choices, generator: torch.Generator | None
+    ) -> Tensor:
+        """[S, N, *noise_shape]: the mean relaxation of each choice.
+
+        Events are products of choices whose noise is independent, so those of the means average
+        over all combinations of noise. The perturbed score of the hard choice is taken off all
+        others of its choice, as softmax allows.
+        """
+        probs, hard, _ = choices
+        possible = probs > torch.finfo(probs.dtype).tiny
+        log_probs = torch.where(possible, probs, 1.0).log()
+        gumbel = ops.gumbel_noise(
+            (self.noise_samples, *probs.shape), probs.dtype, probs.device, generator
+        )
+        top = totals(gumbel * hard, dist._choice_sizes)
+        below = -torch.logaddexp(-gumbel - log_probs.detach(), -top)
+        fixed = torch.where(hard > 0, 0.0, below - top)  # noise has no gradient
+        perturbed = (fixed + log_probs - log_probs.detach()) / self._temperature_of(dist)
+        weights = torch.where(possible, perturbed, -torch.inf).exp()
+        return normalized(weights, dist._choice_sizes).mean(0)
+
+    def _temperature_of(self, dist: StructuredDistribution) -> float | Tensor:
+        """A number, or [S, N, ...] to divide choices by."""
+        shape = torch.Size([self.num_samples, *dist.batch_shape])
+        copies = self.num_samples, dist.batch_shape.numel()
+        temperature = require_temperature(self.temperature, shape, copies, dist._validating)
+        if isinstance(temperature, Tensor):
+            return temperature.view(*copies, *[1] * len(dist.noise_shape))
+        return temperature
