@@ -11,6 +11,7 @@ from torch import Tensor
 from structdist.base import StructuredDistribution
 from structdist.checks import require_number
 from structdist.estimators.estimator import Estimate, Estimator, Reward
+from structdist.estimators.score_function import score_term
 from structdist.relaxation import given_or_drawn
 
 
@@ -43,8 +44,9 @@ class AdaptiveStep:
         largest = slopes.abs().flatten(-event_dims).amax(-1)
         return torch.where(largest > 0, self.reach / torch.where(largest > 0, largest, 1.0), 1.0)
 
-    def observe(self, num_changes: float) -> None:
-        """Learn from the mean number of entries that have changed in an event."""
+    def observe(self, changed: Tensor, num_draws: int) -> None:
+        """Learn from which entries of events [S, *B, *event_shape] have changed."""
+        num_changes = changed.sum().item() / max(num_draws, 1)
         before = num_changes if self.mean_changes is None else self.mean_changes
         self.mean_changes = self.decay * before + (1 - self.decay) * num_changes
         self.reach *= math.exp(math.copysign(self.rate, self.wanted_changes - self.mean_changes))
@@ -85,28 +87,19 @@ class IMLE(Estimator):
         noise_shape = torch.Size([self.num_samples, *dist.batch_shape, *one_draw])
         noise = given_or_drawn(None, noise_shape, dist._parameters, generator)
         paths = self._paths(dist, noise, None)
-        draws = dist._events(paths)
-        if not torch.is_grad_enabled():
-            rewards = self._rewards(dist, reward, draws)
-            return Estimate(rewards.mean(), rewards, draws)
-        events = draws.clone().requires_grad_()
+        log_prob = dist._log_prob(paths)
+        events = dist._events(paths).requires_grad_(log_prob.requires_grad)
         rewards = self._rewards(dist, reward, events)
-        slopes = self._slopes(rewards, events)
-        moved = self._moved(dist, noise, paths, slopes)
-        return Estimate(rewards.mean() + moved, rewards.detach(), draws)
-
-    def _moved(
-        self, dist: StructuredDistribution, noise: Tensor, paths: Tensor, slopes: Tensor
-    ) -> Tensor:
-        """[]: 0, with the gradient of the mean score that a step towards the target gains."""
-        steps = self._steps(slopes, len(dist.event_shape))
-        by_event = steps.view(*steps.shape, *[1] * len(dist.event_shape))
-        target = self._paths(dist, noise, by_event * slopes)
-        if isinstance(self.step, AdaptiveStep) and paths.numel() > 0:
-            changes = (dist._events(target) != dist._events(paths)).sum()
-            self.step.observe(changes.item() / max(steps.numel(), 1))
-        gain = (dist._log_prob(target) - dist._log_prob(paths)) / steps
-        return (gain - gain.detach()).mean()
+        surrogate = rewards.mean()
+        if log_prob.requires_grad:
+            slopes = self._slopes(rewards, events)
+            steps = self._steps(slopes, len(dist.event_shape))
+            by_event = steps.view(*steps.shape, *[1] * len(dist.event_shape))
+            target = self._paths(dist, noise, by_event * slopes)
+            surrogate = surrogate + score_term(1 / steps, dist._log_prob(target) - log_prob)
+            if isinstance(self.step, AdaptiveStep):
+                self.step.observe(dist._events(target) != events, steps.numel())
+        return Estimate(surrogate, rewards.detach(), events.detach())
 
     def _steps(self, slopes: Tensor, event_dims: int) -> Tensor:
         """[S, *B]: how far each target is from its draw, along the slope."""
