@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import softplus
 
 from structdist import ops
 from structdist.base import StructuredDistribution
@@ -52,21 +53,21 @@ class GumbelRao(WithTemperature):
         """[S, N, *noise_shape]: the mean relaxation of each choice.
 
         Events are products of choices whose noise is independent, so those of the means average
-        over all combinations of noise. The perturbed score of the hard choice is taken off all
-        others of its choice, as softmax allows.
+        over all combinations of noise. Perturbed scores count from that of the hard choice, `best`:
+        another one is log(1 + exp(best - gumbel - log_prob)) below it.
         """
         probs, hard, _ = choices
+        sizes, temperature = dist._choice_sizes, self._temperature_of(dist)
         possible = probs > torch.finfo(probs.dtype).tiny
         log_probs = torch.where(possible, probs, 1.0).log()
         gumbel = ops.gumbel_noise(
             (self.noise_samples, *probs.shape), probs.dtype, probs.device, generator
         )
-        top = totals(gumbel * hard, dist._choice_sizes)
-        below = -torch.logaddexp(-gumbel - log_probs.detach(), -top)
-        fixed = torch.where(hard > 0, 0.0, below - top)  # noise has no gradient
-        perturbed = (fixed + log_probs - log_probs.detach()) / self._temperature_of(dist)
-        weights = torch.where(possible, perturbed, -torch.inf).exp()
-        return normalized(weights, dist._choice_sizes).mean(0)
+        best = totals(gumbel * hard, sizes)
+        below = softplus(best - gumbel - log_probs.detach()) * (1.0 - hard)
+        moving = ((log_probs - log_probs.detach()) / temperature).exp()  # 1, with a gradient
+        weights = (-below / temperature).exp() * torch.where(possible, moving, 0.0)
+        return normalized(weights, sizes).mean(0)
 
     def _temperature_of(self, dist: StructuredDistribution) -> float | Tensor:
         """A number, or [S, N, ...] to divide choices by."""
