@@ -42,10 +42,11 @@ class StochasticSoftmax(WithTemperature):
     def _draw(self, dist: StructuredDistribution, generator: torch.Generator | None) -> Tensor:
         shape = torch.Size([self.num_samples, *dist.batch_shape, *dist.event_shape])
         perturbed = dist._shifted(given_or_drawn(None, shape, dist._parameters, generator))
+        if dist._validating:
+            dist._forward(dist._problem())  # raises where there is no path to find
         problem = perturbed._problem()
         problem = problem.with_scores([self._cooled(x) for x in problem.scores])
-        forward = None if ops.transforming() else ops.run_forward(problem)
-        soft = ops.marginals(problem, forward, dist._event_part).view(shape)
+        soft = ops.marginals(problem, ops.run_forward(problem), dist._event_part).view(shape)
         return straight_through(perturbed.mode, soft) if self.straight_through else soft
 
     def _cooled(self, scores: Tensor) -> Tensor:

@@ -61,6 +61,17 @@ def test_distributions(name):
         ESTIMATORS[name].estimate(torch.distributions.Normal(0.0, 1.0), total)
 
 
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_structures_without_an_outcome(name):
+    emissions = torch.zeros(2, 3, 4)
+    emissions[1, 2] = -torch.inf
+    dist = LinearChainCRF(emissions.requires_grad_(), torch.zeros(4, 4))
+    with pytest.raises(
+        ValueError, match=r"the chain at batch index \((0, )?1,?\) has no allowed path"
+    ):
+        estimator(name).estimate(dist, total)
+
+
 REWARDS = {
     r"one number for each draw, \(\d+, 2\), got \(\d+, 2, 3\)": lambda z: z.sum(-1),
     "floating-point tensor, got torch.int64": lambda z: total(z).long(),
