@@ -9,12 +9,12 @@ from torch import Tensor
 
 from structdist import ops
 from structdist.base import StructuredDistribution
-from structdist.estimators.through_draws import WithTemperature
+from structdist.estimators.through_draws import RelaxedOrHard
 from structdist.relaxation import COLDEST, given_or_drawn, straight_through
 
 
 @dataclass(frozen=True, kw_only=True)
-class StochasticSoftmax(WithTemperature):
+class StochasticSoftmax(RelaxedOrHard):
     """Marginals at a temperature of scores with Gumbel noise on every entry of the event. Biased.
 
     They tend to the best path as the temperature falls, which is a draw of Perturb-and-MAP with
@@ -26,18 +26,12 @@ class StochasticSoftmax(WithTemperature):
     reward. Paulus et al. (2020), "Gradient Estimation with Stochastic Softmax Tricks".
     """
 
-    straight_through: bool = False
-
     def __post_init__(self) -> None:
         super().__post_init__()
         if isinstance(self.temperature, Tensor) and self.temperature.dim() > 0:
             raise ValueError(
                 f"temperature must be one number, got a tensor {tuple(self.temperature.shape)}"
             )
-
-    @property
-    def relaxed(self) -> bool:
-        return not self.straight_through
 
     def _draw(self, dist: StructuredDistribution, generator: torch.Generator | None) -> Tensor:
         shape = torch.Size([self.num_samples, *dist.batch_shape, *dist.event_shape])

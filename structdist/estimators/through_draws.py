@@ -52,19 +52,24 @@ class WithTemperature(ThroughDraws):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GumbelCRF(WithTemperature):
-    """Gumbel-CRF: exact draws by Gumbel-FFBS, relaxed step by step. Biased.
-
-    With `straight_through` the reward is given the hard draws, and the gradient is that of their
-    relaxation (Gumbel-CRF-ST). One sweep and its gradient, S draws, one call of the reward.
-    Fu et al. (2020), "Latent Template Induction with Gumbel-CRFs", Algorithm 2.
-    """
+class RelaxedOrHard(WithTemperature):
+    """Those whose reward is given the relaxed draws, or hard ones with the relaxed gradient."""
 
     straight_through: bool = False
 
     @property
     def relaxed(self) -> bool:
         return not self.straight_through
+
+
+@dataclass(frozen=True, kw_only=True)
+class GumbelCRF(RelaxedOrHard):
+    """Gumbel-CRF: exact draws by Gumbel-FFBS, relaxed step by step. Biased.
+
+    With `straight_through` the reward is given the hard draws, and the gradient is that of their
+    relaxation (Gumbel-CRF-ST). One sweep and its gradient, S draws, one call of the reward.
+    Fu et al. (2020), "Latent Template Induction with Gumbel-CRFs", Algorithm 2.
+    """
 
     def _draw(self, dist: StructuredDistribution, generator: torch.Generator | None) -> Tensor:
         return dist.rsample(
@@ -76,7 +81,7 @@ class GumbelCRF(WithTemperature):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PerturbAndMAP(WithTemperature):
+class PerturbAndMAP(RelaxedOrHard):
     """PM-MRF: the best path under local Gumbel noise, relaxed step by step. Biased.
 
     So are its draws, at every temperature: they do not follow the distribution. With
@@ -84,12 +89,6 @@ class PerturbAndMAP(WithTemperature):
     draw has scores of its own) and their gradients, one call of the reward. Papandreou and Yuille
     (2011), relaxed as in Fu et al. (2020), appendix.
     """
-
-    straight_through: bool = False
-
-    @property
-    def relaxed(self) -> bool:
-        return not self.straight_through
 
     def _draw(self, dist: StructuredDistribution, generator: torch.Generator | None) -> Tensor:
         return dist.perturb_and_map(
