@@ -74,6 +74,9 @@ class Parameters(Protocol):
     def restrict(self: ParametersType, allowed: Tensor) -> ParametersType:
         """The same with every outcome forbidden that a bool mask [*B, *event_shape] forbids."""
 
+    def shift(self: ParametersType, values: Tensor) -> ParametersType:
+        """The same with values [*B, *event_shape] added to the scores of an event's entries."""
+
     def allowed_by(self, observed: Tensor, validate: bool) -> Tensor:
         """The mask [*B, *event_shape] that partial observations leave."""
 
@@ -139,6 +142,15 @@ class StructuredDistribution(Distribution):
         """The shape of the Gumbel noise of one draw by `rsample`."""
         return self.event_shape
 
+    @property
+    def _choice_sizes(self) -> tuple[int, ...]:
+        """How many options each choice has that `rsample` makes at a step, in the noise's order."""
+        return (self.noise_shape[-1],)
+
+    def _hard_choices(self, paths: Tensor) -> Tensor:
+        """One-hot `[*S, *B, *noise_shape]`: what a draw of paths `[*S, *B, T]` chose, and where."""
+        return self._events(paths)
+
     @abstractmethod
     def _events(self, paths: Tensor) -> Tensor:
         """Events [*S, *B, *event_shape] from integer paths [*S, *B, T], which are right."""
@@ -184,6 +196,14 @@ class StructuredDistribution(Distribution):
         batch_shape = allowed.shape[: allowed.dim() - len(self.event_shape)]
         larger = self if batch_shape == self.batch_shape else self.expand(batch_shape)
         return larger._like(larger._parameters.restrict(allowed))
+
+    def _shifted(self: Self, values: Tensor) -> Self:
+        """Over `[*S, *B]`, with values `[*S, *B, *event_shape]` added to the scores.
+
+        The score of an outcome grows by the sum of the values where its event has ones.
+        """
+        larger = self.expand(values.shape[: values.dim() - len(self.event_shape)])
+        return larger._like(larger._parameters.shift(values))
 
     def relaxed(self, temperature: float | Tensor = 1.0) -> Relaxed:
         """The Gumbel-FFBS relaxation, as a distribution that carries its temperature."""
@@ -433,6 +453,18 @@ class StructuredDistribution(Distribution):
         draw, shape = self._gumbel_ffbs(sample_shape, temperature, generator, noise)
         paths = draw.path.view(shape + draw.path.shape[2:])
         return RelaxedWithPaths(self._present(draw, shape, straight_through), paths)
+
+    @abstractmethod
+    def perturb_and_map(
+        self,
+        sample_shape: Sequence[int] = (),
+        *,
+        temperature: float | Tensor = 1.0,
+        straight_through: bool = False,
+        generator: torch.Generator | None = None,
+        noise: Tensor | None = None,
+    ) -> Tensor:
+        """`[*S, *B, *event_shape]`: best paths under local Gumbel noise, relaxed like `rsample`."""
 
     def _gumbel_ffbs(
         self,

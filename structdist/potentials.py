@@ -125,6 +125,10 @@ class Potentials:
         allowed = allowed | ~self.active.unsqueeze(-1)
         return replace(self, given_emissions=torch.where(allowed, self.emissions, -torch.inf))
 
+    def shift(self, values: Tensor) -> Potentials:
+        """The same with values [*B, T, K] added to the emissions."""
+        return replace(self, given_emissions=ops.sum_of_scores(self.emissions, values))
+
     def allowed_by(self, observed: Tensor, validate: bool) -> Tensor:
         """Bool [*B, T, K]: the states that partial labels [*B, T] leave, -1 being unknown."""
         out_of_range = (observed < -1) | (observed >= self.num_states)

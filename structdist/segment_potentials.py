@@ -119,6 +119,13 @@ class SegmentPotentials:
             scores = torch.zeros((), dtype=self.dtype, device=self.device)
         return replace(self, given_segments=torch.where(allowed, scores, -torch.inf))
 
+    def shift(self, values: Tensor) -> SegmentPotentials:
+        """The same with values [*B, T, L, K] added to the scores of segments."""
+        scores = self.segments
+        if scores is None:
+            return replace(self, given_segments=values)
+        return replace(self, given_segments=ops.sum_of_scores(scores, values))
+
     def restrict_labels(self, allowed: Tensor) -> SegmentPotentials:
         """The same with every label of a step forbidden that a bool mask [*B, T, K] forbids."""
         return replace(self, chain=self.chain.restrict(allowed))

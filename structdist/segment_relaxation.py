@@ -12,11 +12,24 @@ import torch
 from torch import Tensor
 
 from structdist import ops
+from structdist.ops import in_chain
 from structdist.ops.autograd import wants_reference
 from structdist.ops.semi_markov import relaxed_events as kernels
 from structdist.ops.semi_markov.paths import read_paths
 from structdist.ops.semi_markov.relaxed_events import every_relaxed_event
 from structdist.relaxation import straight_through
+
+
+def hard_choices(paths: Tensor, lengths: Tensor, longest: int, num_labels: int) -> Tensor:
+    """[..., T, K + L]: bool, the label and the length of each segment of paths [..., T]."""
+    label, begins, size, _ = read_paths(paths, lengths, longest, num_labels)
+    num_steps = paths.shape[-1]
+    steps = torch.arange(num_steps, device=paths.device)
+    first = torch.where(begins, steps, 0).cummax(-1).values
+    is_last = (size == 1) & in_chain(lengths, num_steps)
+    so_far = (steps - first + 1).unsqueeze(-1) == torch.arange(1, longest + 1, device=paths.device)
+    by_label = label.unsqueeze(-1) == torch.arange(num_labels, device=paths.device)
+    return torch.cat([by_label, so_far], -1) & is_last.unsqueeze(-1)
 
 
 def relaxed_labels(draw: ops.Draw, lengths: Tensor, longest: int) -> tuple[Tensor, Tensor]:
@@ -30,7 +43,7 @@ def relaxed_labels(draw: ops.Draw, lengths: Tensor, longest: int) -> tuple[Tenso
     last = (steps + left - 1).clamp(max=num_steps - 1).unsqueeze(-1)
     labels = draw.soft[..., :num_labels].gather(2, last.expand(*left.shape, num_labels))
     by_size = draw.soft[..., num_labels:].gather(2, last.expand(*left.shape, longest))
-    active = ops.in_chain(lengths, num_steps)
+    active = in_chain(lengths, num_steps)
     boundaries = by_size.gather(-1, (left - 1).unsqueeze(-1)).squeeze(-1)
     labels = torch.where(active.unsqueeze(-1), labels, 0.0)
     return labels, torch.where(active, boundaries, 0.0)

@@ -39,7 +39,12 @@ from structdist.segment_potentials import (
     flatten_values,
     make_segment_potentials,
 )
-from structdist.segment_relaxation import relaxed_events, relaxed_labels, straight_through_events
+from structdist.segment_relaxation import (
+    hard_choices,
+    relaxed_events,
+    relaxed_labels,
+    straight_through_events,
+)
 
 
 class SemiMarkovCRF(StructuredDistribution):
@@ -302,6 +307,14 @@ class SemiMarkovCRF(StructuredDistribution):
         """`[T, K + L]`: for a segment that ends with a step, of its labels and of its lengths."""
         num_steps, longest, num_labels = self.event_shape
         return torch.Size([num_steps, num_labels + longest])
+
+    @property
+    def _choice_sizes(self) -> tuple[int, ...]:
+        _, longest, num_labels = self.event_shape
+        return num_labels, longest
+
+    def _hard_choices(self, paths: Tensor) -> Tensor:
+        return hard_choices(paths, self.lengths, *self.event_shape[1:]).to(self._parameters.dtype)
 
     def sample_labels(
         self, sample_shape: Sequence[int] = (), *, generator: torch.Generator | None = None

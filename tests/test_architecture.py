@@ -96,7 +96,13 @@ def test_library_needs_torch_alone(path: Path):
     assert outsiders(path) <= {"torch"} | optional_packages(path)
 
 
-PUBLIC_MODULES = ("structdist", "structdist.nn", "structdist.compat", "structdist.tagging")
+PUBLIC_MODULES = (
+    "structdist",
+    "structdist.nn",
+    "structdist.compat",
+    "structdist.estimators",
+    "structdist.tagging",
+)
 
 
 def is_public(name: str) -> bool:

@@ -20,6 +20,7 @@ from structdist import (
     lengths_from_mask,
     tagging,
 )
+from structdist.estimators import IMLE, AdaptiveStep, Estimate, Reinforce, estimator
 
 
 class Tagging(LinearChainCRF):
@@ -109,6 +110,14 @@ def derived_from_a_subclass(dist: Tagging, observed: Tensor, allowed: Tensor) ->
 def made_from_probabilities(initial: Tensor, transition: Tensor, observation: Tensor) -> None:
     assert_type(LinearChainCRF.from_hmm(initial, transition, observation), LinearChainCRF)
     assert_type(LinearChainCRF.markov(initial, transition, 5), LinearChainCRF)
+
+
+def gradients(dist: LinearChainCRF) -> None:
+    estimate = estimator("gumbel-rao", temperature=0.5).estimate(dist, lambda z: z.sum((-2, -1)))
+    assert_type(estimate, Estimate)
+    assert_type(estimate.surrogate, Tensor)
+    assert_type(IMLE(step=AdaptiveStep(reach=2.0)).estimate(dist, Tensor.sum), Estimate)
+    assert_type(Reinforce(num_samples=5, leave_one_out=True).settings, tuple[str, ...])
 
 
 def tags_and_spans(labels: Tensor, starts: Tensor) -> None:
