@@ -230,7 +230,8 @@ class SemiMarkovCRF(StructuredDistribution):
         `labels` are integers in `0..K-1`. `starts` are 1 where a segment begins and 0 where none
         does, or bool. `observed` is a partial path, which says both: k where a segment of label k
         begins, K + k where it goes on. The new `log_partition` minus this one is the log
-        probability of what was observed. Boundaries take memory O(T L K), labels alone do not.
+        probability of what was observed. Labels alone take no memory; what is known of boundaries
+        makes scores of segments, O(T L K) whenever something is asked.
         """
         known: Any = self if observed is None else super().condition(observed)
         if labels is not None:
