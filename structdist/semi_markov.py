@@ -354,22 +354,29 @@ class SemiMarkovCRF(StructuredDistribution):
         *,
         temperature: float | Tensor = 1.0,
         straight_through: bool = False,
+        perturb: str = "segments",
         generator: torch.Generator | None = None,
         noise: Tensor | None = None,
     ) -> Tensor:
         """`[*S, *B, T, L, K]`: Perturb-and-MAP, a biased baseline with relaxed Viterbi.
 
-        Gumbel noise is added to the score of every segment. It can be given: `noise`
-        `[*S, *B, T, L, K]`.
+        Gumbel noise is added to the score of every segment (`perturb="segments"`, memory
+        O(S B T L K)), of every segment and every move (`"all"`, O(S B T (L + K) K)), or of every
+        label at every step (`"nodes"`, O(S B T K)). In the latter a segment has the sum over its
+        steps, so that how a run of one label is divided is left to the scores. Noise can be given:
+        `noise` is `[*S, *B, T, L, K]` for segments and `[*S, *B, T, K]` for nodes; for all
+        `[*S, *B, T L + (T-1) K, K]`, a row for each step and length of segments, then a row for
+        each step and label that is left.
         """
         sample_shape = require_sample_shape(sample_shape)
         shape = sample_shape + self.batch_shape
         copies = sample_shape.numel(), self.batch_shape.numel()
         temperature = require_temperature(temperature, shape, copies, self._validating)
-        noise = given_or_drawn(noise, shape + self.event_shape, self._parameters, generator)
+        noise_shape = perturb_map.segment_noise_shape(perturb, self.event_shape)
+        noise = given_or_drawn(noise, shape + noise_shape, self._parameters, generator)
         chain = self._parameters.flatten()
         if self._validating:
             self._forward(chain)  # raises where there is no path to find
-        noise = noise.reshape(*copies, *self.event_shape)
-        draw = perturb_map.perturb_segments(chain, noise, temperature)
+        noise = noise.reshape(*copies, *noise_shape)
+        draw = perturb_map.perturb_segments(chain, noise, temperature, perturb)
         return self._present(draw, shape, straight_through)
