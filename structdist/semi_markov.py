@@ -16,7 +16,12 @@ from torch.distributions import constraints
 
 from structdist import ops, perturb_map
 from structdist.base import Self, StructuredDistribution
-from structdist.checks import require_integers, require_sample_shape, require_tensor
+from structdist.checks import (
+    require_integers,
+    require_range,
+    require_sample_shape,
+    require_tensor,
+)
 from structdist.events import is_event
 from structdist.ops.semi_markov.paths import read_paths
 from structdist.ops.semi_markov.problem import FIRST_STEPS
@@ -174,6 +179,8 @@ class SemiMarkovCRF(StructuredDistribution):
 
     def _read(self, value: Any) -> Tensor:
         if isinstance(value, tuple):
+            if len(value) != 2:
+                raise ValueError(f"value must be a pair of labels and starts, got {len(value)}")
             return self._read_labels(*value)
         if not is_event(value, self.event_shape, self.batch_shape):
             if self._validating:
@@ -243,9 +250,8 @@ class SemiMarkovCRF(StructuredDistribution):
         labels = self._broadcast("labels", labels, self.event_shape[:1])
         larger = self if labels.shape[:-1] == self.batch_shape else self.expand(labels.shape[:-1])
         num_labels, p = self.event_shape[2], larger._parameters
-        wrong = ((labels < -1) | (labels >= num_labels)) & p.active
-        if self._validating and wrong.any():
-            raise ValueError(f"labels must lie in -1..{num_labels - 1} (-1 = unknown)")
+        if self._validating:
+            require_range("labels", labels, -1, num_labels - 1, p.active, " (-1 = unknown)")
         by_label = torch.arange(num_labels, device=labels.device)
         allowed = (labels.unsqueeze(-1) == by_label) | (labels == -1).unsqueeze(-1)
         return larger._like(p.restrict_labels(allowed))
@@ -257,8 +263,8 @@ class SemiMarkovCRF(StructuredDistribution):
         starts = self._broadcast("starts", starts.long(), self.event_shape[:1])
         larger = self if starts.shape[:-1] == self.batch_shape else self.expand(starts.shape[:-1])
         p = larger._parameters
-        if self._validating and (((starts < -1) | (starts > 1)) & p.active).any():
-            raise ValueError("starts must lie in -1..1 (-1 = unknown)")
+        if self._validating:
+            require_range("starts", starts, -1, 1, p.active, " (-1 = unknown)")
         return larger._like(p.restrict(p.starts_allow(starts)))
 
     # Marginals and expectations ----------------------------------------------------------------
