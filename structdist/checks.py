@@ -41,6 +41,24 @@ def require_integers(name: str, x: Tensor) -> None:
         raise ValueError(f"{name} must be integers, got {x.dtype}")
 
 
+def first_step(wrong: Tensor) -> str:
+    """Where the first step is, of those [*S, *B, T] that are wrong."""
+    *index, step = wrong.nonzero()[0].tolist()
+    return f"step {step}" + (f" of index {tuple(index)}" if index else "")
+
+
+def require_range(
+    name: str, x: Tensor, lowest: int, highest: int, active: Tensor, meaning: str = ""
+) -> None:
+    """Raise unless integers [..., T] lie in a range at every active step [*B, T]."""
+    wrong = ((x < lowest) | (x > highest)) & active
+    if wrong.any():
+        raise ValueError(
+            f"{name} must lie in {lowest}..{highest} within the lengths{meaning}, "
+            f"got {x.expand(wrong.shape)[wrong][0]} at {first_step(wrong)}"
+        )
+
+
 def require_number(name: str, x: float | Tensor) -> float:
     try:
         return float(x)

@@ -99,7 +99,8 @@ def _over_one_batch(
             f"{tuple(p.batch_shape)}"
         ) from None
     p, q = (d if d.batch_shape == batch_shape else d.expand(batch_shape) for d in (p, q))
-    if not p.lengths.is_meta and not torch.equal(p.lengths, q.lengths):
+    hidden = p.lengths.is_meta or torch.compiler.is_compiling()
+    if not hidden and not torch.equal(p.lengths, q.lengths):
         raise ValueError(
             "other has chains of other lengths, hence over other paths: "
             "make both with the same lengths=..."

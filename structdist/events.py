@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.distributions import constraints
 
-from structdist.checks import require_integers, require_tensor
+from structdist.checks import first_step, require_integers, require_range, require_tensor
 from structdist.ops import enumerate_paths, in_chain, numbers_are_hidden
 
 MAX_ENUMERATED = 10_000_000
@@ -109,7 +109,7 @@ def require_one_hot(event: Tensor, active: Tensor) -> None:
     wrong = ~is_one_hot(event) & active
     if wrong.any():
         raise ValueError(
-            f"value must hold one-hot rows within the lengths, but not so at {_first(wrong)} "
+            f"value must hold one-hot rows within the lengths, but not so at {first_step(wrong)} "
             "(relaxed draws have no log_prob; those of rsample(straight_through=True) do)"
         )
 
@@ -117,19 +117,7 @@ def require_one_hot(event: Tensor, active: Tensor) -> None:
 def require_states(name: str, path: Tensor, num_states: int, active: Tensor) -> None:
     """Raise unless a path holds states at every active step [*B, T]."""
     require_integers(name, path)
-    wrong = ((path < 0) | (path >= num_states)) & active
-    if wrong.any():
-        state = path.expand(wrong.shape)[wrong][0]
-        raise ValueError(
-            f"{name} must hold states in 0..{num_states - 1} within the lengths, "
-            f"got {state} at {_first(wrong)}"
-        )
-
-
-def _first(wrong: Tensor) -> str:
-    """Where the first step is, of those [*S, *B, T] that are wrong."""
-    *index, step = wrong.nonzero()[0].tolist()
-    return f"step {step}" + (f" of index {tuple(index)}" if index else "")
+    require_range(name, path, 0, num_states - 1, active, " (states)")
 
 
 def enumerate_events(length: int, event_shape: torch.Size, like: Tensor) -> Tensor:

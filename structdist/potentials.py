@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from structdist import ops
-from structdist.checks import require_not_complex, require_real
+from structdist.checks import require_not_complex, require_range, require_real
 from structdist.lengths import integer_lengths
 from structdist.ops import Chain, in_chain
 from structdist.ops.edges import every_edge
@@ -131,9 +131,9 @@ class Potentials:
 
     def allowed_by(self, observed: Tensor, validate: bool) -> Tensor:
         """Bool [*B, T, K]: the states that partial labels [*B, T] leave, -1 being unknown."""
-        out_of_range = (observed < -1) | (observed >= self.num_states)
-        if validate and (out_of_range & self.active).any():
-            raise ValueError(f"observed must lie in -1..{self.num_states - 1} (-1 = unknown)")
+        if validate:
+            meaning = " (-1 = unknown)"
+            require_range("observed", observed, -1, self.num_states - 1, self.active, meaning)
         states = torch.arange(self.num_states, device=observed.device)
         return (observed.unsqueeze(-1) == states) | (observed == -1).unsqueeze(-1)
 
@@ -167,7 +167,8 @@ class Potentials:
             if shortest < 0 or longest > self.num_steps:
                 raise ValueError(
                     f"lengths must lie in 0..{self.num_steps}, "
-                    f"got values from {shortest} to {longest}"
+                    f"got values from {shortest} to {longest}, the first of those outside at index "
+                    f"{_first_outside(self.given_lengths, self.num_steps)}"
                 )
         for name in ("emissions", "transitions", "start", "end"):
             given = getattr(self, f"given_{name}")
@@ -200,6 +201,11 @@ class Potentials:
             if chain.emissions[row, step, state] == -torch.inf:
                 return f"state {state} at step {step} is forbidden"
         return "no path of this chain is allowed"
+
+
+def _first_outside(lengths: Tensor, num_steps: int) -> tuple[int, ...]:
+    """Where the first length is that is negative or larger than T."""
+    return tuple(((lengths < 0) | (lengths > num_steps)).nonzero()[0].tolist())
 
 
 def flatten_edges(edges: Tensor, batch_shape: torch.Size, edge_dims: int) -> Tensor:

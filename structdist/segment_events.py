@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.distributions import constraints
 
-from structdist.checks import require_integers, require_tensor
+from structdist.checks import require_integers, require_range, require_tensor
 from structdist.events import MAX_ENUMERATED
 from structdist.ops import in_chain, numbers_are_hidden
 from structdist.ops.semi_markov.paths import read_paths
@@ -127,12 +127,7 @@ def require_labels(labels: Tensor, starts: Tensor, num_labels: int, active: Tens
     require_tensor("starts", starts)
     if starts.dtype != torch.bool:
         raise ValueError(f"starts must be bool, got {starts.dtype}")
-    wrong = ((labels < 0) | (labels >= num_labels)) & active
-    if wrong.any():
-        raise ValueError(
-            f"labels must lie in 0..{num_labels - 1} within the lengths, got "
-            f"{labels.expand(wrong.shape)[wrong][0]} at {_first(wrong)}"
-        )
+    require_range("labels", labels, 0, num_labels - 1, active)
 
 
 def require_paths(name: str, paths: Tensor, lengths: Tensor, longest: int, num_labels: int) -> None:
@@ -160,11 +155,6 @@ def require_tilings(event: Tensor, lengths: Tensor) -> None:
             + (f": not so at index {index}" if index else "")
             + " (relaxed draws have no log_prob; those of rsample(straight_through=True) do)"
         )
-
-
-def _first(wrong: Tensor) -> str:
-    *index, step = wrong.nonzero()[0].tolist()
-    return f"step {step}" + (f" of index {tuple(index)}" if index else "")
 
 
 def enumerate_tilings(length: int, event_shape: torch.Size, like: Tensor) -> Tensor:

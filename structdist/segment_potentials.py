@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from structdist import ops
-from structdist.checks import require_not_complex, require_real
+from structdist.checks import require_not_complex, require_range, require_real
 from structdist.ops import SemiMarkovChain
 from structdist.ops.edges import every_edge
 from structdist.ops.semi_markov.paths import read_paths
@@ -133,12 +133,10 @@ class SegmentPotentials:
     def allowed_by(self, observed: Tensor, validate: bool) -> Tensor:
         """Bool [*B, T, L, K]: the segments that partial paths [*B, T] leave, -1 being unknown."""
         num_labels = self.event_shape[-1]
+        if validate:
+            meaning = " (-1 = unknown, k = a segment of label k begins, K + k = it goes on)"
+            require_range("observed", observed, -1, 2 * num_labels - 1, self.active, meaning)
         out_of_range = (observed < -1) | (observed >= 2 * num_labels)
-        if validate and (out_of_range & self.active).any():
-            raise ValueError(
-                f"observed must lie in -1..{2 * num_labels - 1} (-1 = unknown, k = a segment of "
-                "label k begins, K + k = it goes on)"
-            )
         known = (observed >= 0) & self.active
         label = torch.where(known & ~out_of_range, observed % num_labels, -1)
         starts = torch.where(known, (observed < num_labels).long(), -1)

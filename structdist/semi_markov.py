@@ -16,7 +16,12 @@ from torch.distributions import constraints
 
 from structdist import ops, perturb_map
 from structdist.base import Self, StructuredDistribution
-from structdist.checks import require_integers, require_sample_shape, require_tensor
+from structdist.checks import (
+    require_integers,
+    require_range,
+    require_sample_shape,
+    require_tensor,
+)
 from structdist.events import is_event
 from structdist.ops.semi_markov.paths import read_paths
 from structdist.ops.semi_markov.problem import FIRST_STEPS
@@ -179,6 +184,8 @@ class SemiMarkovCRF(StructuredDistribution):
 
     def _read(self, value: Any) -> Tensor:
         if isinstance(value, tuple):
+            if len(value) != 2:
+                raise ValueError(f"value must be a pair of labels and starts, got {len(value)}")
             return self._read_labels(*value)
         if not is_event(value, self.event_shape, self.batch_shape):
             if self._validating:
@@ -235,7 +242,8 @@ class SemiMarkovCRF(StructuredDistribution):
         `labels` are integers in `0..K-1`. `starts` are 1 where a segment begins and 0 where none
         does, or bool. `observed` is a partial path, which says both: k where a segment of label k
         begins, K + k where it goes on. The new `log_partition` minus this one is the log
-        probability of what was observed. Boundaries take memory O(T L K), labels alone do not.
+        probability of what was observed. Labels alone take no memory; what is known of boundaries
+        makes scores of segments, O(T L K) whenever something is asked.
         """
         known: Any = self if observed is None else super().condition(observed)
         if labels is not None:
@@ -247,9 +255,8 @@ class SemiMarkovCRF(StructuredDistribution):
         labels = self._broadcast("labels", labels, self.event_shape[:1])
         larger = self if labels.shape[:-1] == self.batch_shape else self.expand(labels.shape[:-1])
         num_labels, p = self.event_shape[2], larger._parameters
-        wrong = ((labels < -1) | (labels >= num_labels)) & p.active
-        if self._validating and wrong.any():
-            raise ValueError(f"labels must lie in -1..{num_labels - 1} (-1 = unknown)")
+        if self._validating:
+            require_range("labels", labels, -1, num_labels - 1, p.active, " (-1 = unknown)")
         by_label = torch.arange(num_labels, device=labels.device)
         allowed = (labels.unsqueeze(-1) == by_label) | (labels == -1).unsqueeze(-1)
         return larger._like(p.restrict_labels(allowed))
@@ -261,8 +268,8 @@ class SemiMarkovCRF(StructuredDistribution):
         starts = self._broadcast("starts", starts.long(), self.event_shape[:1])
         larger = self if starts.shape[:-1] == self.batch_shape else self.expand(starts.shape[:-1])
         p = larger._parameters
-        if self._validating and (((starts < -1) | (starts > 1)) & p.active).any():
-            raise ValueError("starts must lie in -1..1 (-1 = unknown)")
+        if self._validating:
+            require_range("starts", starts, -1, 1, p.active, " (-1 = unknown)")
         return larger._like(p.restrict(p.starts_allow(starts)))
 
     # Marginals and expectations ----------------------------------------------------------------
@@ -369,22 +376,29 @@ class SemiMarkovCRF(StructuredDistribution):
         *,
         temperature: float | Tensor = 1.0,
         straight_through: bool = False,
+        perturb: str = "segments",
         generator: torch.Generator | None = None,
         noise: Tensor | None = None,
     ) -> Tensor:
         """`[*S, *B, T, L, K]`: Perturb-and-MAP, a biased baseline with relaxed Viterbi.
 
-        Gumbel noise is added to the score of every segment. It can be given: `noise`
-        `[*S, *B, T, L, K]`.
+        Gumbel noise is added to the score of every segment (`perturb="segments"`, memory
+        O(S B T L K)), of every segment and every move (`"all"`, O(S B T (L + K) K)), or of every
+        label at every step (`"nodes"`, O(S B T K)). In the latter a segment has the sum over its
+        steps, so that how a run of one label is divided is left to the scores. Noise can be given:
+        `noise` is `[*S, *B, T, L, K]` for segments and `[*S, *B, T, K]` for nodes; for all
+        `[*S, *B, T L + (T-1) K, K]`, a row for each step and length of segments, then a row for
+        each step and label that is left.
         """
         sample_shape = require_sample_shape(sample_shape)
         shape = sample_shape + self.batch_shape
         copies = sample_shape.numel(), self.batch_shape.numel()
         temperature = require_temperature(temperature, shape, copies, self._validating)
-        noise = given_or_drawn(noise, shape + self.event_shape, self._parameters, generator)
+        noise_shape = perturb_map.segment_noise_shape(perturb, self.event_shape)
+        noise = given_or_drawn(noise, shape + noise_shape, self._parameters, generator)
         chain = self._parameters.flatten()
         if self._validating:
             self._forward(chain)  # raises where there is no path to find
-        noise = noise.reshape(*copies, *self.event_shape)
-        draw = perturb_map.perturb_segments(chain, noise, temperature)
+        noise = noise.reshape(*copies, *noise_shape)
+        draw = perturb_map.perturb_segments(chain, noise, temperature, perturb)
         return self._present(draw, shape, straight_through)

@@ -35,6 +35,7 @@ from structdist.ops.registry import (
 )
 from structdist.ops.rescaled.operators import as_operators as rescaled_operators
 from structdist.ops.semi_markov import native as semi_markov_native
+from structdist.ops.semi_markov import operators as semi_markov_operators
 from structdist.ops.semi_markov import reference as semi_markov_reference
 from structdist.ops.semi_markov import rescaled as semi_markov_rescaled
 from structdist.ops.semi_markov.problem import SemiMarkovChain
@@ -94,6 +95,7 @@ register(
     semi_markov_native,
     SingleSteps(rescaled),
     semi_markov_rescaled,
+    operators=[semi_markov_operators.native_operators, semi_markov_operators.rescaled_operators],
 )
 
 

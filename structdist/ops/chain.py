@@ -45,6 +45,17 @@ class Chain(NamedTuple):
         """Values whose expectation is the sum of weights times marginals: of nodes, or of edges."""
         return (None, weights) if part else (weights, None)
 
+    def shape_of_part(self, part: int) -> Sequence[int]:
+        """Of the marginals of nodes, [N, T, K], or of edges, [N, T-1, K, K]."""
+        num_chains, num_steps, num_states = self.emissions.shape
+        edges = num_chains, num_steps - 1, num_states, num_states
+        return edges if part else self.emissions.shape
+
+    @property
+    def shape_of_choices(self) -> Sequence[int]:
+        """[N, T, K]: a state at each step."""
+        return self.emissions.shape
+
     @property
     def form(self) -> EdgeForm:
         return EdgeForm.of(self.transitions)

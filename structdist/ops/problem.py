@@ -48,6 +48,13 @@ class Problem(Protocol):
     def weighing(self, part: int, weights: Tensor) -> Values:
         """Values whose expectation is the sum of weights times the marginals of a kind of part."""
 
+    def shape_of_part(self, part: int) -> Sequence[int]:
+        """Of the marginals of a kind of part: [N, ...]."""
+
+    @property
+    def shape_of_choices(self) -> Sequence[int]:
+        """Of the relaxed choices of one draw: [N, T, ...]. Its noise has the same."""
+
 
 class Expected(NamedTuple):
     """An expectation (or an entropy), and what its adjoint wants to know again."""

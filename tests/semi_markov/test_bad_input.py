@@ -65,9 +65,9 @@ def test_scores_of_another_kind(name: str, wrong: object):
         build(**{name: wrong})
 
 
-@pytest.mark.parametrize("lengths", [[5, 0, 0, 0, 0], [-1, 0, 0, 0, 0]])
+@pytest.mark.parametrize("lengths", [[4, 5, 0, 0, 6], [0, -1, 0, 9, 0]])
 def test_lengths_out_of_range(lengths: list[int]):
-    with pytest.raises(ValueError, match="lengths"):
+    with pytest.raises(ValueError, match=r"lengths must lie in 0\.\.4.*at index \(1,\)"):
         build(lengths=torch.tensor(lengths), validate_args=True)
 
 
@@ -134,16 +134,18 @@ def test_ill_formed_labels():
         crf.event_of(torch.zeros(4).long(), starts.long())
     with pytest.raises(ValueError, match="labels must end in"):
         crf.event_of(torch.zeros(3).long(), starts)
+    with pytest.raises(ValueError, match="value must be a pair"):
+        crf.log_prob((torch.zeros(4).long(),))
 
 
 def test_what_is_known_must_be_possible():
     crf = build(validate_args=True)
-    with pytest.raises(ValueError, match="labels must lie in"):
-        crf.condition(labels=torch.tensor([0, 3, -1, -1]))
-    with pytest.raises(ValueError, match="starts must lie in"):
-        crf.condition(starts=torch.tensor([1, 2, -1, -1]))
-    with pytest.raises(ValueError, match="observed must lie in"):
-        crf.condition(torch.tensor([6, -1, -1, -1]))
+    nothing = torch.full((5, 4), -1)
+    for name, value in (("labels", 3), ("starts", 2), ("observed", 6)):
+        wrong = nothing.clone()
+        wrong[2, 1] = value
+        with pytest.raises(ValueError, match=rf"{name} must .* {value} at step 1 of index \(2,\)"):
+            crf.condition(**{name: wrong})
     with pytest.raises(ValueError, match="no allowed path"):
         assert crf.condition(starts=torch.tensor([0, -1, -1, -1])).log_partition
 

@@ -47,14 +47,29 @@ def nodes_of(d: SemiMarkovCRF | LinearChainCRF) -> Tensor:
     return d.token_marginals if isinstance(d, SemiMarkovCRF) else d.marginals
 
 
+def events_of(d: SemiMarkovCRF | LinearChainCRF) -> Tensor:
+    return d.variance.squeeze(-2) if isinstance(d, SemiMarkovCRF) else d.variance
+
+
 def divergence(make: Make, chain: Example) -> Tensor:
     return kl_divergence(make(chain), make(chain.rescored()))
+
+
+def known(make: Make, chain: Example) -> Tensor:
+    """Of the best path, the second step alone."""
+    best = chain.crf().argmax
+    observed = torch.where(torch.arange(best.shape[-1]) == 1, best, -1)
+    return make(chain).condition(observed).log_partition
 
 
 QUANTITIES: dict[str, Callable[[Make, Example], Tensor]] = {
     "log_partition": lambda make, chain: make(chain).log_partition,
     "entropy": lambda make, chain: make(chain).entropy(),
     "renyi": lambda make, chain: make(chain).renyi_entropy(2.0),
+    "renyi_inf": lambda make, chain: make(chain).renyi_entropy(torch.inf),
+    "variance": lambda make, chain: events_of(make(chain)),
+    "cross_entropy": lambda make, chain: make(chain).cross_entropy(make(chain.rescored())),
+    "condition": known,
     "nodes": lambda make, chain: nodes_of(make(chain)),
     "edges": lambda make, chain: make(chain).edge_marginals,
     "kl": divergence,
@@ -159,8 +174,17 @@ OF_EXPANDED: dict[str, Callable[[LinearChainCRF], Tensor]] = {
     "log_partition": lambda d: d.log_partition,
     "entropy": lambda d: d.entropy(),
     "token_marginals": lambda d: d.marginals.unflatten(-1, (3, 2)).sum(-2),
+    "boundary_marginals": lambda d: boundaries(d.marginals.unflatten(-1, (3, 2)), d.lengths),
     "renyi": lambda d: d.renyi_entropy(0.5),
 }
+
+
+def boundaries(states: Tensor, lengths: Tensor) -> Tensor:
+    """[*B, T]: of states [*B, T, L, K], that the step before is the last of its segment."""
+    after_last = torch.cat(
+        [torch.ones_like(states[..., :1, 0, 0]), states[..., :-1, 0, :].sum(-1)], -1
+    )
+    return after_last * (torch.arange(states.shape[-3]) < lengths[..., None])
 
 
 @pytest.mark.parametrize("self_transitions", [False, True])

@@ -235,6 +235,12 @@ SAMPLERS: dict[str, Sampler] = {
 RELAXED = {
     "rsample": SemiMarkovCRF.rsample,
     "perturb_and_map": SemiMarkovCRF.perturb_and_map,
+    "perturb-all": lambda *a, **options: SemiMarkovCRF.perturb_and_map(
+        *a, perturb="all", **options
+    ),
+    "perturb-nodes": lambda *a, **options: SemiMarkovCRF.perturb_and_map(
+        *a, perturb="nodes", **options
+    ),
 }
 
 # Examples ------------------------------------------------------------------------------------

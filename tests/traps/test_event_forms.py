@@ -112,7 +112,7 @@ def test_events_from_paths():
 def test_events_from_paths_that_are_none(state):
     paths = torch.zeros(2, 4, dtype=torch.long)
     paths[1, 2] = state
-    with pytest.raises(ValueError, match=rf"paths must hold states.*{state} at step 2 of index"):
+    with pytest.raises(ValueError, match=rf"paths must lie in.*{state} at step 2 of index"):
         chain((2,), num_steps=4, num_states=3).event_of(paths)
     with pytest.raises(ValueError, match="paths must be integers"):
         chain((2,), num_steps=4, num_states=3).event_of(paths.double())

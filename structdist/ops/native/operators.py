@@ -9,6 +9,7 @@ from structdist.ops import native
 from structdist.ops.chain import Chain
 from structdist.ops.native import library
 from structdist.ops.operators import ChainOperators, Layout, Room
+from structdist.ops.rescaled.operators import LINEAR_CHAIN
 
 
 def _given(chain: Chain) -> Room:
@@ -21,15 +22,13 @@ def _state(chain: Chain) -> list[Room]:
 
 
 as_operators = ChainOperators(
+    LINEAR_CHAIN,
     native,
     Layout(
         version=library.VERSION,
         state_type=native.Filtered,
         state=_state,
-        given=lambda chain: (
-            native._shape_of_means(chain.emissions, in_log_space=True),
-            torch.uint8,
-        ),
+        given=_given,
         known=lambda chain: (chain.emissions.shape, torch.int32),
     ),
 )

@@ -9,8 +9,10 @@ import torch
 
 from structdist.ops import rescaled
 from structdist.ops.chain import Chain
-from structdist.ops.operators import ChainOperators, Layout, Room
+from structdist.ops.operators import ChainOperators, Kind, Layout, Room
 from structdist.ops.rescaled.state import Filtered
+
+LINEAR_CHAIN = Kind("chain", Chain, ("marginals", "edge_marginals"), plain=rescaled)
 
 
 def _rows(chain: Chain, dtype: torch.dtype) -> Room:
@@ -27,6 +29,7 @@ def _state(chain: Chain) -> list[Room]:
 
 
 as_operators = ChainOperators(
+    LINEAR_CHAIN,
     rescaled,
     Layout(
         version=1,

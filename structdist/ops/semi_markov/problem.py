@@ -65,6 +65,20 @@ class SemiMarkovChain(NamedTuple):
         steps, moves, segments = (weights if part == n else None for n in range(3))
         return steps, moves, segments
 
+    def shape_of_part(self, part: int) -> Sequence[int]:
+        """Of the marginals of steps, moves, segments or first steps; see the reference."""
+        num_chains, num_steps, num_labels = self.emissions.shape
+        by_step = num_chains, num_steps, num_labels
+        moves = num_chains, num_steps - 1, num_labels, num_labels
+        segments = num_chains, num_steps, self.longest, num_labels
+        return (by_step, moves, segments, by_step)[part]
+
+    @property
+    def shape_of_choices(self) -> Sequence[int]:
+        """[N, T, K + L]: a label and a length for what ends with each step."""
+        num_chains, num_steps, num_labels = self.emissions.shape
+        return num_chains, num_steps, num_labels + self.longest
+
     @property
     def longest(self) -> int:
         """L, the length of the longest segment that has a score."""

@@ -7,6 +7,7 @@ import torch
 from structdist.ops import triton
 from structdist.ops.chain import Chain
 from structdist.ops.operators import ChainOperators, Layout, Room
+from structdist.ops.rescaled.operators import LINEAR_CHAIN
 from structdist.ops.triton.state import Filtered, is_resident
 
 
@@ -20,6 +21,7 @@ def _state(chain: Chain) -> list[Room]:
 
 
 as_operators = ChainOperators(
+    LINEAR_CHAIN,
     triton,
     Layout(
         version=1,

@@ -6,6 +6,9 @@ the choice brings along (the mean before it and its own value, or in an entropy 
 
     mean = sum w f,        gradient of the logit of a choice = w (gradient of the log weight
                                                                + gradient of the mean * (f - mean)).
+
+Values are read step by step in whatever form they have, and gradients added up in the form of what
+they belong to: values that repeat for all lengths (`SemiMarkovChain.weighing`) take no more memory.
 """
 
 from __future__ import annotations
@@ -13,8 +16,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from structdist.ops.chain import full_precision
-from structdist.ops.edges import edges_at, sum_to_form
+from structdist.ops.chain import full_precision, in_chain
+from structdist.ops.edges import EdgeForm, edges_at
+from structdist.ops.finite import bounded_scores
 from structdist.ops.problem import Expected, Grads, Needs, Values
 from structdist.ops.semi_markov.problem import SemiMarkovChain, ending_at, without_padding
 from structdist.ops.semi_markov.rescaled.moves import add_edges, label_shares
@@ -41,7 +45,7 @@ def entropy_adjoint(
 def expectation(chain: SemiMarkovChain, filtered: Filtered, values: Values) -> Expected:
     """Of values on steps, moves and segments (of any form). O(N T (K^2 + L K))."""
     with full_precision(chain.emissions.device):
-        return _means_of(chain, filtered, values).expect()
+        return _Means(without_padding(chain), filtered, _Values(chain, values)).expect()
 
 
 def expectation_adjoint(
@@ -54,27 +58,50 @@ def expectation_adjoint(
 ) -> Grads:
     """Gradients of scores and values from that of the expectation [N]."""
     with full_precision(chain.emissions.device):
-        means = _means_of(chain, filtered, values)
-        grads = _Adjoint(means, expected, needs).run(grad)
-    inputs = (*chain.scores, *values)
-    found = [g if need else None for g, need in zip(grads, needs, strict=True)]
-    for place in (1, 2, 4, 5):
-        given, own = found[place], inputs[place]
-        found[place] = None if given is None or own is None else sum_to_form(given, own)
-    return found
+        means = _Means(without_padding(chain), filtered, _Values(chain, values))
+        return _Adjoint(means, expected, needs).run(grad)
 
 
-def _means_of(chain: SemiMarkovChain, filtered: Filtered, values: Values) -> _Means:
-    wide, given = chain.with_values(values)
-    *carried, _ = without_padding(wide.with_scores([x.double() for x in given]))
-    return _Means(without_padding(wide), filtered, carried)
+class _Values:
+    """Values on parts, for one step after the other: in float64, and 0 in the padding."""
+
+    def __init__(self, chain: SemiMarkovChain, values: Values) -> None:
+        self.given = values
+        self.active = in_chain(chain.lengths, chain.emissions.shape[1])
+        nodes, nothing = values[0], torch.zeros_like(chain.emissions, dtype=torch.float64)
+        here = self.active.unsqueeze(-1)
+        self.nodes = nothing if nodes is None else torch.where(here, _wide(nodes), 0.0)
+
+    def of_steps(self, first: slice) -> Tensor:
+        """[N, l, K]: on the steps from each first step on, up to the last of these."""
+        return self.nodes[:, first].flip(1).cumsum(1).flip(1)
+
+    def of_moves(self, t: int) -> Tensor | float:
+        """[1 or N, K, K]: on moves from step t on."""
+        moves = self.given[1]
+        return 0.0 if moves is None else self._inside(moves, edges_at(moves, t), t + 1)
+
+    def of_segments(self, t: int) -> Tensor | float:
+        """[1 or N, l, K]: on segments whose last step is t, the longest first."""
+        segments = self.given[2]
+        return 0.0 if segments is None else self._inside(segments, ending_at(segments, t + 1), t)
+
+    def _inside(self, values: Tensor, here: Tensor, step: int) -> Tensor:
+        here = _wide(here)
+        if EdgeForm.of(values) is EdgeForm.PER_STEP:
+            here = torch.where(self.active[:, step, None, None], here, 0.0)
+        return here
+
+
+def _wide(values: Tensor) -> Tensor:
+    return bounded_scores(values.double())
 
 
 class _Means:
     """Conditional means of values or, without values, conditional entropies."""
 
     def __init__(
-        self, chain: SemiMarkovChain, filtered: Filtered, values: list[Tensor] | None = None
+        self, chain: SemiMarkovChain, filtered: Filtered, values: _Values | None = None
     ) -> None:
         self.chain, self.filtered, self.values = chain, filtered, values
         self.prefixes = prefixes_of(chain, filtered)
@@ -99,8 +126,7 @@ class _Means:
         first = slice(t + 1 - share.shape[1], t + 1)
         if self.values is None:
             return share, begins[:, first] + _surprisal(share)
-        steps = self.values[0][:, first].flip(1).cumsum(1).flip(1)
-        brought = begins[:, first] + steps + ending_at(self.values[2], t + 1)
+        brought = begins[:, first] + self.values.of_steps(first) + self.values.of_segments(t)
         return share, torch.where(share > 0, brought, 0.0)
 
     def by_label(self, t: int, ends: Tensor) -> tuple[Tensor, Tensor]:
@@ -109,7 +135,7 @@ class _Means:
         before = ends[:, t, :, None]
         if self.values is None:
             return share, before + _surprisal(share)
-        brought = before + edges_at(self.values[1], t)
+        brought = before + self.values.of_moves(t)
         return share, torch.where(share > 0, brought, 0.0)
 
     def at_end(self, ends: Tensor) -> Tensor:
@@ -128,15 +154,16 @@ class _Adjoint:
 
     def __init__(self, means: _Means, expected: Expected, needs: Needs) -> None:
         self.means, self.value, self.known = means, expected.value, expected.given
-        chain = means.chain
         # Each [2, N, T, K]: gradients of log weights, then of means.
         self.ends = torch.zeros_like(self.known)
         self.begins, self.steps = torch.zeros_like(self.known), torch.zeros_like(self.known)
-        no_move = torch.zeros_like(chain.transitions, dtype=torch.float64)
-        self.moves = [no_move.clone() if need else None for need in (needs[1], needs[4])]
-        one = torch.zeros((), dtype=torch.float64, device=no_move.device)
-        by_size = one.expand(chain.segments.shape)
-        self.segments = [SegmentGrads(by_size) if need else None for need in (needs[2], needs[5])]
+        values = (None, None, None) if means.values is None else means.values.given
+        inputs = zip((*means.chain.scores, *values), needs, strict=True)
+        zero = self.known.new_zeros(())
+        like = [zero.expand(x.shape) if need and x is not None else None for x, need in inputs]
+        self.moves = [None if x is None else x.clone() for x in like[1::3]]
+        self.segments = [None if x is None else SegmentGrads(x) for x in like[2::3]]
+        self.needs = needs
 
     def run(self, grad_value: Tensor) -> Grads:
         """Gradients of emissions, transitions, segments, and of the values on each of them."""
@@ -152,10 +179,11 @@ class _Adjoint:
             self._back_over_lengths(t)
         dtype = means.chain.emissions.dtype
         found = [
-            [self.steps[n], self.moves[n], None if segments is None else segments.total]
-            for n, segments in enumerate(self.segments)
+            [steps, moves, None if segments is None else segments.total]
+            for steps, moves, segments in zip(self.steps, self.moves, self.segments, strict=True)
         ]
-        return [None if x is None else x.to(dtype) for x in (*found[0], *found[1])]
+        pairs = zip([*found[0], *found[1]], self.needs, strict=True)
+        return [x.to(dtype) if need and x is not None else None for x, need in pairs]
 
     def _back_over_labels(self, t: int) -> None:
         share, brought = self.means.by_label(t, self.known[0])

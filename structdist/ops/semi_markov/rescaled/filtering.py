@@ -127,9 +127,7 @@ def marginals(chain: SemiMarkovChain, filtered: Filtered, part: int) -> Tensor:
     upstream = at_last_step(filtered, chain.lengths, torch.ones_like(filtered.log_z))
     segments = None
     if part == 2:
-        num_chains, num_steps, num_labels = chain.emissions.shape
-        shape = num_chains, num_steps, chain.longest, num_labels
-        segments = SegmentGrads(chain.emissions.new_zeros(()).expand(shape))
+        segments = SegmentGrads(chain.emissions.new_zeros(()).expand(chain.shape_of_part(part)))
     with full_precision(chain.emissions.device):
         swept = _sweep(chain, filtered, upstream, False, segments)
     if part == 1:
