@@ -10,7 +10,7 @@ from torch import Tensor
 from structdist import ops
 from structdist.base import StructuredDistribution
 from structdist.estimators.through_draws import RelaxedOrHard
-from structdist.relaxation import COLDEST, given_or_drawn, straight_through
+from structdist.relaxation import given_or_drawn, require_temperature, straight_through
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,14 +38,16 @@ class StochasticSoftmax(RelaxedOrHard):
         perturbed = dist._shifted(given_or_drawn(None, shape, dist._parameters, generator))
         if dist._validating:
             dist._forward(dist._problem())  # raises where there is no path to find
+        temperature = require_temperature(self.temperature, torch.Size(), (1, 1), dist._validating)
         problem = perturbed._problem()
-        problem = problem.with_scores([self._cooled(x) for x in problem.scores])
+        problem = problem.with_scores([_cooled(x, temperature) for x in problem.scores])
         soft = ops.marginals(problem, ops.run_forward(problem), dist._event_part).view(shape)
         return straight_through(perturbed.mode, soft) if self.straight_through else soft
 
-    def _cooled(self, scores: Tensor) -> Tensor:
-        """Scores divided by the temperature: finite where they were, else untouched."""
-        finite, largest = scores.isfinite(), torch.finfo(scores.dtype).max
-        temperature = torch.as_tensor(self.temperature).to(scores).clamp(min=COLDEST)
-        cooled = torch.where(finite, scores, 0.0) / temperature
-        return torch.where(finite, cooled.clamp(-largest, largest), scores)
+
+def _cooled(scores: Tensor, temperature: float | Tensor) -> Tensor:
+    """Scores divided by a temperature, one number: finite where they were, else untouched."""
+    finite, largest = scores.isfinite(), torch.finfo(scores.dtype).max
+    divisor = torch.as_tensor(temperature).to(scores).view(())
+    cooled = torch.where(finite, scores, 0.0) / divisor
+    return torch.where(finite, cooled.clamp(-largest, largest), scores)

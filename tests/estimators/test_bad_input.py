@@ -61,6 +61,14 @@ def test_distributions(name):
         ESTIMATORS[name].estimate(torch.distributions.Normal(0.0, 1.0), total)
 
 
+@pytest.mark.parametrize("name", [n for n, x in ESTIMATORS.items() if "temperature" in x.settings])
+def test_temperatures_that_are_tensors(name):
+    """Their values are looked at where they are used."""
+    cold = torch.tensor(-0.5, requires_grad=True)
+    with pytest.raises(ValueError, match="temperature must be positive"):
+        estimator(name, temperature=cold).estimate(DIST, total)
+
+
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_structures_without_an_outcome(name):
     emissions = torch.zeros(2, 3, 4)
