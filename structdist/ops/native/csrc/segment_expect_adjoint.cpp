@@ -4,7 +4,7 @@
 // probability w that brings along f gets, from those of the sum that it is part of,
 //     M w,   and   w (G + M (f - mean)).
 // Over labels these are the matrix products of expect_adjoint.cpp; over lengths they are made as
-// they stand. Gradients of what begins at a step wait in a ring of L steps until the sweep is there.
+// they stand. Gradients of what begins at a step wait in a ring of L steps for the sweep.
 #include "segment_means.h"
 
 namespace structdist {

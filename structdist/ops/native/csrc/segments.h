@@ -1,5 +1,5 @@
 // What kernels of semi-Markov chains are given, beside arguments.h. Twins are in
-// ops/semi_markov/native.py.
+// ops/semi_markov/native/arguments.py.
 #pragma once
 
 #include "chain.h"
