@@ -10,19 +10,19 @@ import torch
 from torch import Tensor
 
 from structdist.ops.chain import full_precision
-from structdist.ops.semi_markov import native
+from structdist.ops.semi_markov.native import events
 
 
 def relaxed_events(soft: Tensor, longest: int) -> Tensor:
     """From the relaxed choices [S, N, T, K + L] of labels, and of lengths up to L."""
-    make = native.relaxed_events if native.can_relax(soft) else every_relaxed_event
+    make = events.relaxed_events if events.can_relax(soft) else every_relaxed_event
     return make(soft, longest)
 
 
 def relaxed_events_adjoint(soft: Tensor, longest: int, grad: Tensor) -> Tensor:
     """The gradient of relaxed choices, from that of events."""
-    compiled = native.can_relax(soft)
-    pull = native.relaxed_events_adjoint if compiled else every_relaxed_event_adjoint
+    compiled = events.can_relax(soft)
+    pull = events.relaxed_events_adjoint if compiled else every_relaxed_event_adjoint
     return pull(soft, longest, grad)
 
 

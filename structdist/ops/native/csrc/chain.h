@@ -314,6 +314,13 @@ template <class T> class GroupSums {
       for (int64_t i = 0; i < size_; ++i) sums_[i] += sums_[size_ * group + i];
     return sums_.data();
   }
+  // The same, added to a matrix [K, K]; if at all.
+  void add_to(void* matrix) {
+    const T* sum = total();
+    for (int64_t i = 0; sum && i < k_; ++i)
+      for (int64_t j = 0; j < k_; ++j)
+        static_cast<T*>(matrix)[i * k_ + j] += sum[i * padded<T>(k_) + j];
+  }
   // The same where each row is a column of the matrix [K, K] that they are written to; if at all.
   void write_columns(void* matrix) {
     const T* columns = total();

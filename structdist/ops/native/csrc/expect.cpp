@@ -171,14 +171,7 @@ template <class T> class Expect {
 
   double arrive_in_log_space(const Edges<T>& edges, int64_t n, int64_t t, int64_t j) {
     if (!f_.in_log_space[n] || f_.log_alpha[c_.at(n, t) + j] == kMinusInf) return 0;
-    const double *before = f_.log_alpha + c_.at(n, t - 1), *means = mean(n, t - 1);
-    double sum = 0;
-    edges.given_after(before, j, w_.data());
-    for (int64_t i = 0; i < k_; ++i) {
-      if (w_[i] == 0) continue;
-      sum += w_[i] * (means[i] + value_of_edge(edges, v_, w_[i], i, j));
-    }
-    return sum;
+    return mean_in_log_space(edges, f_.log_alpha + c_.at(n, t - 1), mean(n, t - 1), j, w_.data());
   }
 
   const Chain& c_;
@@ -193,7 +186,8 @@ template <class T> class Expect {
 }  // namespace
 
 template <class T> int64_t expect(const Chain& c, const Filtered& f, const Expectation& v) {
-  const EdgePack<T> pack(c, Sweep::forward, carried_by(v), v.edge_values);
+  const Carried carried = carried_by(v.is_entropy(), v.edge_values);
+  const EdgePack<T> pack(c, Sweep::forward, carried, v.edge_values);
   for_groups(c, 2, pack,
              [&](EdgeCache<T> edges, int64_t) { return Expect<T>(c, f, v, std::move(edges)); });
   return 0;

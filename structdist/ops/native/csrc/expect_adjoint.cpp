@@ -17,14 +17,6 @@
 namespace structdist {
 namespace {
 
-// What shared transitions get, summed up by one group: products of rows p, p_mean and u, m, and the
-// rest from columns that underflowed. With V the shifted edge values,
-//     grad transitions = E * (p'u + p_mean'm + V * p'm) + rest,
-//     grad edge values = E * p'm + rest.
-template <class T> struct EdgeSums {
-  T *pulls, *masses, *rest, *rest_of_values;  // [K, Kp] each, or none
-};
-
 template <class T> class ExpectAdjoint {
  public:
   ExpectAdjoint(const Chain& c, const Filtered& f, const Expectation& v, const ExpectGrad& a,
@@ -140,7 +132,8 @@ template <class T> class ExpectAdjoint {
       mass[i] = p[i] * em[i];
       grad[i] = p[i] * pulled[i] + weighed[i] * em[i];
     }
-    if (a_.grad_transitions && !sums_.pulls) add_own_edges(edges, n, t, row);
+    if (a_.grad_transitions && !sums_.pulls)
+      add_own_edges<T>(edges, {p, weighed, u(row, t), m(row, t)}, own_edges(n, t));
     if (!underflow) return;
     for (int64_t j = 0; j < k_; ++j)
       if (!(q[j] >= trust<T>()) && (grad_after_[j] != 0 || mass_after_[j] != 0))
@@ -149,49 +142,25 @@ template <class T> class ExpectAdjoint {
 
   void add_products(int64_t n, int64_t begin, int64_t row) {
     const int64_t count = std::min(chunk_, c_.length(n) - 1 - begin);
-    const T *us = &um_[row * kp_], *ms = us + c_.rows() * kp_, *p = weights(n, begin);
-    add_outer<T>({p, us, kp_, slot_, count}, sums_.pulls, k_, kp_);
-    add_outer<T>({p_mean(n, begin), ms, kp_, slot_, count}, sums_.pulls, k_, kp_);
-    if (sums_.masses) add_outer<T>({p, ms, kp_, slot_, count}, sums_.masses, k_, kp_);
+    const T *us = &um_[row * kp_], *ms = us + c_.rows() * kp_;
+    sums_.add({weights(n, begin), us, kp_, slot_, count}, {p_mean(n, begin), ms, kp_, slot_, count},
+              k_, kp_);
   }
 
-  void add_own_edges(const Edges<T>& edges, int64_t n, int64_t t, int64_t row) {
+  EdgeGrads<T> own_edges(int64_t n, int64_t t) const {
     const int64_t offset = c_.edge(n, t - 1);
-    T* grad_edges = static_cast<T*>(a_.grad_transitions) + offset;
-    T* grad_values = a_.grad_edge_values ? static_cast<T*>(a_.grad_edge_values) + offset : nullptr;
-    const T *p = weights(n, t - 1), *weighed = p_mean(n, t - 1);
-    const T *u_row = u(row, t), *m_row = m(row, t);
-    for (int64_t i = 0; i < k_; ++i)
-      for (int64_t j = 0; j < k_; ++j) {
-        const T weight = edges.weight[i * kp_ + j];
-        const T value = edges.carried != Carried::nothing ? edges.shifted_value(i, j) : T(0);
-        const T mass = p[i] * weight * m_row[j];
-        if (grad_values) grad_values[i * k_ + j] += mass;
-        grad_edges[i * k_ + j] += weight * (p[i] * u_row[j] + weighed[i] * m_row[j]) + mass * value;
-      }
+    T* of_values = static_cast<T*>(a_.grad_edge_values);
+    return {static_cast<T*>(a_.grad_transitions) + offset, of_values ? of_values + offset : nullptr,
+            k_};
   }
 
   void leave_in_log_space(const Edges<T>& edges, int64_t n, int64_t t, int64_t row, int64_t j) {
-    const double* before = v_.mean + c_.row<T>(n, t - 1);
-    if (!edges.given_after(f_.log_alpha + c_.at(n, t - 1), j, w_.data())) return;
-    T *column = sums_.rest, *of_values = sums_.rest_of_values;
-    int64_t stride = kp_;
-    if (!c_.shared() && a_.grad_transitions) {
-      const int64_t offset = c_.edge(n, t - 1);
-      column = static_cast<T*>(a_.grad_transitions) + offset, stride = k_;
-      if (a_.grad_edge_values) of_values = static_cast<T*>(a_.grad_edge_values) + offset;
-    }
-    const double r_j = mean_into(n, t, j);
-    for (int64_t i = 0; i < k_; ++i) {
-      if (w_[i] == 0) continue;
-      const double value = value_of_edge(edges, v_, w_[i], i, j);
-      const T mass = T(w_[i] * mass_after_[j]);
-      const T grad = T(w_[i] * (grad_after_[j] + mass_after_[j] * (before[i] + value - r_j)));
-      mass_[row * kp_ + i] += mass;
-      grad_[row * kp_ + i] += grad;
-      if (column) column[i * stride + j] += grad;
-      if (of_values) of_values[i * stride + j] += mass;
-    }
+    const bool own = !c_.shared() && a_.grad_transitions;
+    const EdgeGrads<T> to =
+        own ? own_edges(n, t) : EdgeGrads<T>{sums_.rest, sums_.rest_of_values, kp_};
+    pull_in_log_space(edges, f_.log_alpha + c_.at(n, t - 1), v_.mean + c_.row<T>(n, t - 1),
+                      {j, mean_into(n, t, j), grad_after_[j], mass_after_[j]}, w_.data(),
+                      &grad_[row * kp_], &mass_[row * kp_], to);
   }
 
   const Chain& c_;
@@ -213,31 +182,13 @@ template <class T> class ExpectAdjoint {
 template <class T>
 int64_t expect_adjoint(const Chain& c, const Filtered& f, const Expectation& v,
                        const ExpectGrad& a) {
-  const EdgePack<T> pack(c, Sweep::backward, carried_by(v), v.edge_values);
-  const bool wanted = a.grad_transitions, of_values = a.grad_edge_values;
-  const bool needs_masses = of_values || pack.carried != Carried::nothing;
-  GroupSums<T> pulls(c, wanted), masses(c, wanted && needs_masses);
-  GroupSums<T> rest(c, wanted && f.log_alpha), rest_of_values(c, of_values && f.log_alpha);
-  zero_own_edges<T>(c, a.grad_transitions);
-  zero_own_edges<T>(c, a.grad_edge_values);
+  const Carried carried = carried_by(v.is_entropy(), v.edge_values);
+  const EdgePack<T> pack(c, Sweep::backward, carried, v.edge_values);
+  EdgeTotals<T> totals(c, pack, a.grad_transitions, a.grad_edge_values, f.log_alpha);
   for_groups(c, 5, pack, [&](EdgeCache<T> edges, int64_t group) {
-    const EdgeSums<T> sums{pulls.of(group), masses.of(group), rest.of(group),
-                           rest_of_values.of(group)};
-    return ExpectAdjoint<T>(c, f, v, a, std::move(edges), sums);
+    return ExpectAdjoint<T>(c, f, v, a, std::move(edges), totals.of(group));
   });
-  if (!wanted || !c.shared()) return 0;
-  const T *pull = pulls.total(), *mass = masses.total();
-  const T *left = rest.total(), *left_of_values = rest_of_values.total();
-  pack.shared.each([&](int64_t i, int64_t j, int64_t at, T weight) {
-    const int64_t to = i * c.num_states + j;
-    const bool carries = pack.carried != Carried::nothing;
-    const T carried = carries ? pack.shared.shifted_value(i, j) * mass[at] : T(0);
-    static_cast<T*>(a.grad_transitions)[to] =
-        weight * (pull[at] + carried) + (left ? left[at] : T(0));
-    if (of_values)
-      static_cast<T*>(a.grad_edge_values)[to] =
-          weight * mass[at] + (left_of_values ? left_of_values[at] : T(0));
-  });
+  totals.write();
   return 0;
 }
 

@@ -3,7 +3,7 @@
 // What ends with a step gets its gradient from outside and from what begins after it, through the
 // matrix product; and hands it to the segments that end there, by the probability of each length:
 // to what stands before each, to all its steps, and to the segment itself.
-#include "segments.h"
+#include "segment_lengths.h"
 
 namespace structdist {
 namespace {
@@ -11,27 +11,6 @@ namespace {
 constexpr int64_t kChunk = 32;  // steps whose outer products are made together
 
 // Loops over labels [K], of pointers that do not meet: then compilers make vector code of them.
-
-// Logits of segments with one more step before them, and the largest so far.
-template <class T>
-void add_step(int64_t num_labels, const T* __restrict emission, double norm,
-              const T* __restrict score, const double* __restrict before,
-              double* __restrict since, double* __restrict logits, double* __restrict peak) {
-  for (int64_t k = 0; k < num_labels; ++k) {
-    since[k] += bounded(emission[k]) - norm;
-    logits[k] = before[k] + since[k] + bounded(score[k]);
-    peak[k] = logits[k] > peak[k] ? logits[k] : peak[k];
-  }
-}
-
-template <class T>
-void weigh(int64_t num_labels, const double* __restrict logits, const double* __restrict peak,
-           T* __restrict share, T* __restrict sum) {
-  for (int64_t k = 0; k < num_labels; ++k) {
-    share[k] = fast_exp<T>(T(logits[k] - peak[k]));
-    sum[k] += share[k];
-  }
-}
 
 // Hand the share of a segment to what stands before it and, with those of all that began earlier,
 // to its first step.
@@ -48,7 +27,7 @@ void hand_share(int64_t num_labels, const T* __restrict share, T* __restrict run
 template <class T> class SegmentFilterAdjoint {
  public:
   SegmentFilterAdjoint(const SegmentChain& s, const SegmentState& f, const SegmentGrad& a,
-                       EdgeCache<T> edges, T* products, T* in_log_space, T* tables)
+                       EdgeCache<T> edges, T* products, T* in_log_space, T* table)
       : s_(s),
         c_(s.chain),
         f_(f),
@@ -56,19 +35,16 @@ template <class T> class SegmentFilterAdjoint {
         edges_(std::move(edges)),
         products_(products),
         in_log_space_(in_log_space),
-        tables_(tables),
+        table_(table),
         k_(c_.num_states),
         kp_(padded<T>(k_)),
         slot_(c_.rows() * kp_ + lanes<T>()),
         scaled_(slot_ * kChunk, T(0)),
         pulled_(c_.rows() * kp_),
         grad_(kp_),
-        logits_(s.longest * k_),
-        peak_(k_),
-        since_(k_),
+        lengths_(s, f),
         given_(k_),
-        shares_(s.longest * k_),
-        sum_(k_),
+        scale_(k_),
         run_(k_) {}
 
   void run(int64_t index) {
@@ -118,25 +94,12 @@ template <class T> class SegmentFilterAdjoint {
 
   // Probabilities of lengths, times the gradient of the ends of step t.
   void divide_among_lengths(int64_t n, int64_t t) {
-    const int64_t count = s_.lengths_at(t);
-    std::fill_n(since_.data(), k_, 0.0);
-    std::fill_n(peak_.data(), k_, kMinusInf);
-    for (int64_t length = 1; length <= count; ++length) {
-      const int64_t first = t + 1 - length;
-      const T* emission = static_cast<const T*>(c_.emissions) + c_.at(n, first);
-      const T* score = static_cast<const T*>(s_.segments) + s_.segment(n, t, length);
-      add_step(k_, emission, f_.norms[n * c_.num_steps + first], score,
-               f_.begins + c_.at(n, first), since_.data(), &logits_[(length - 1) * k_],
-               peak_.data());
-    }
-    zero_where_empty(peak_.data(), k_);
-    std::fill_n(sum_.data(), k_, T(0));
-    for (int64_t length = 0; length < count; ++length)
-      weigh(k_, &logits_[length * k_], peak_.data(), &shares_[length * k_], sum_.data());
-    for (int64_t k = 0; k < k_; ++k) sum_[k] = sum_[k] > 0 ? grad_[k] / sum_[k] : T(0);
-    const T* __restrict scale = sum_.data();
-    for (int64_t length = 0; length < count; ++length) {
-      T* __restrict share = &shares_[length * k_];
+    lengths_.find(n, t);
+    const T* sum = lengths_.sum();
+    for (int64_t k = 0; k < k_; ++k) scale_[k] = sum[k] > 0 ? grad_[k] / sum[k] : T(0);
+    const T* __restrict scale = scale_.data();
+    for (int64_t length = 1; length <= s_.lengths_at(t); ++length) {
+      T* __restrict share = lengths_.weight(length);
       for (int64_t k = 0; k < k_; ++k) share[k] *= scale[k];
     }
   }
@@ -146,7 +109,7 @@ template <class T> class SegmentFilterAdjoint {
     for (int64_t s = 0; s < a_.num_samples; ++s) {
       const int64_t at = (s * c_.num_chains + n) * c_.num_steps + t;
       const T* of_lengths = static_cast<const T*>(a_.of_lengths) + at * s_.longest;
-      T* share = &shares_[a_.labels[at]];
+      T* share = lengths_.weight(1) + a_.labels[at];
       for (int64_t length = 0; length < count; ++length) share[length * k_] += of_lengths[length];
     }
   }
@@ -155,15 +118,13 @@ template <class T> class SegmentFilterAdjoint {
   void hand_out(int64_t n, int64_t t) {
     T* run = run_.data();
     std::fill_n(run, k_, T(0));
-    T* table = tables_;
-    if (a_.grad_segments && !table) table = static_cast<T*>(a_.grad_segments);
     for (int64_t length = s_.lengths_at(t); length > 0; --length) {
       const int64_t first = t + 1 - length;
-      const T* share = &shares_[(length - 1) * k_];
+      const T* share = lengths_.weight(length);
       T* step = static_cast<T*>(a_.grad_emissions) + c_.at(n, first);
       hand_share(k_, share, run, begins(n, first), step);
-      if (!table) continue;
-      T* own = table + s_.segment(n, t, length);
+      if (!table_) continue;
+      T* own = table_ + s_.segment(n, t, length);
       for (int64_t k = 0; k < k_; ++k) own[k] += share[k];
     }
   }
@@ -207,11 +168,12 @@ template <class T> class SegmentFilterAdjoint {
   const SegmentGrad& a_;
   EdgeCache<T> edges_;
   T *products_, *in_log_space_;  // [K, Kp], of this group, for transitions that chains share
-  T* tables_;                    // [L, K], of this group, for segments that chains share
+  T* table_;                     // [L, K] of this group, or all gradients of segments; or none
   int64_t k_, kp_, slot_;
   std::vector<T> scaled_, pulled_, grad_;
-  std::vector<double> logits_, peak_, since_, given_;
-  std::vector<T> shares_, sum_, run_;
+  LengthWeights<T> lengths_;
+  std::vector<double> given_;
+  std::vector<T> scale_, run_;
 };
 
 }  // namespace
@@ -221,15 +183,12 @@ int64_t segment_filter_adjoint(const SegmentChain& s, const SegmentState& f, con
   const Chain& c = s.chain;
   const EdgePack<T> pack(c, Sweep::backward);
   GroupSums<T> products(c, a.grad_transitions), in_log_space(c, a.grad_transitions);
-  const int64_t count = Groups(c).count(), table = s.table();
-  std::vector<T> tables(a.grad_segments && s.shared() ? count * table : 0, T(0));
+  GroupTables<T> tables(s, s.places(), a.grad_segments);
   for_groups(c, 2 * cost_of(s), pack, [&](EdgeCache<T> edges, int64_t group) {
     return SegmentFilterAdjoint<T>(s, f, a, std::move(edges), products.of(group),
-                                   in_log_space.of(group),
-                                   tables.empty() ? nullptr : &tables[group * table]);
+                                   in_log_space.of(group), tables.of(group));
   });
-  for (size_t i = 0; i < tables.size(); ++i)
-    static_cast<T*>(a.grad_segments)[int64_t(i) % table] += tables[i];
+  tables.write();
   if (const T* total = products.total()) {
     const T* more = in_log_space.total();
     const int64_t k = c.num_states;

@@ -1,63 +1,9 @@
-// Choosing segments from last to first: exact draws, and Gumbel-FFBS.
-//
-// Where the segment after it begins, a segment ends. Its label is chosen given the label after it,
-// by ends_t(k) + score of moving there; then its length given its label, by begins_s(k) + the
-// scores of its steps and of the segment. O(K + L) a segment.
-#include "segments.h"
+// Segments chosen from last to first: exact draws, and relaxed ones (which with the forward pass
+// and Gumbel noise are Gumbel-FFBS, and with best scores and no noise relaxed Viterbi).
+#include "segment_backtrack.h"
 
 namespace structdist {
 namespace {
-
-// Calls choose_label(t, logits) and choose_length(t, logits, count) for each segment of one draw.
-template <class T> class SegmentBacktrack {
- public:
-  SegmentBacktrack(const SegmentChain& s, const SegmentState& f)
-      : s_(s),
-        c_(s.chain),
-        f_(f),
-        k_(c_.num_states),
-        logits_(std::max(k_, s.longest)) {}
-
-  template <class ChooseLabel, class ChooseLength>
-  void run(int64_t n, int64_t* path, ChooseLabel choose_label, ChooseLength choose_length) {
-    int64_t label = -1;
-    for (int64_t t = c_.length(n) - 1; t >= 0;) {
-      weigh_labels(n, t, label);
-      label = choose_label(t, logits_.data());
-      const int64_t count = s_.lengths_at(t);
-      weigh_lengths(n, t, label, count);
-      const int64_t first = t - choose_length(t, logits_.data(), count);
-      std::fill(path + first + 1, path + t + 1, label + k_);
-      path[first] = label;
-      t = first - 1;
-    }
-  }
-
- private:
-  void weigh_labels(int64_t n, int64_t t, int64_t after) {
-    std::copy_n(f_.ends + c_.at(n, t), k_, logits_.data());
-    if (after < 0) return;
-    const T* into = static_cast<const T*>(c_.transitions) + c_.edge(n, t) + after;
-    for (int64_t i = 0; i < k_; ++i) logits_[i] += bounded(into[i * k_]);
-  }
-
-  void weigh_lengths(int64_t n, int64_t t, int64_t label, int64_t count) {
-    double since = 0;
-    for (int64_t length = 1; length <= count; ++length) {
-      const int64_t first = t + 1 - length, at = c_.at(n, first) + label;
-      const double emission = bounded(static_cast<const T*>(c_.emissions)[at]);
-      const T* score = static_cast<const T*>(s_.segments) + s_.segment(n, t, length);
-      since += emission - f_.norms[n * c_.num_steps + first];
-      logits_[length - 1] = f_.begins[at] + since + bounded(score[label]);
-    }
-  }
-
-  const SegmentChain& s_;
-  const Chain& c_;
-  const SegmentState& f_;
-  int64_t k_;
-  std::vector<double> logits_;
-};
 
 double peak_of(const double* logits, int64_t count) {
   const double peak = *std::max_element(logits, logits + count);
@@ -128,20 +74,22 @@ template <class T> class RelaxedSegments {
   void draw(int64_t s, int64_t n) {
     const int64_t at = (s * c_.num_chains + n) * c_.num_steps, k = c_.num_states;
     const double sharpness = 1 / d_.temperature[s * d_.sample_stride + n * d_.chain_stride];
-    const T* noise = static_cast<const T*>(d_.noise) + at * width_;
-    T* soft = static_cast<T*>(d_.soft) + at * width_;
+    const T* noise = static_cast<const T*>(d_.noise);
+    const auto choose = [&](double* logits, int64_t count, int64_t place) {
+      place += at * width_;
+      return relax(logits, count, noise ? noise + place : nullptr, sharpness,
+                   static_cast<T*>(d_.soft) + place);
+    };
     backtrack_.run(
         n, d_.path + at,
-        [&](int64_t t, double* logits) {
-          return relax(logits, k, noise + t * width_, sharpness, soft + t * width_);
-        },
+        [&](int64_t t, double* logits) { return choose(logits, k, t * width_); },
         [&](int64_t t, double* logits, int64_t count) {
-          return relax(logits, count, noise + t * width_ + k, sharpness, soft + t * width_ + k);
+          return choose(logits, count, t * width_ + k);
         });
   }
 
   int64_t relax(double* logits, int64_t count, const T* gumbel, double sharpness, T* soft) {
-    for (int64_t i = 0; i < count; ++i) logits[i] += double(gumbel[i]);
+    for (int64_t i = 0; gumbel && i < count; ++i) logits[i] += double(gumbel[i]);
     const int64_t chosen = std::max_element(logits, logits + count) - logits;
     const double peak = peak_of(logits, count);
     T sum = 0;
@@ -158,13 +106,19 @@ template <class T> class RelaxedSegments {
   SegmentBacktrack<T> backtrack_;
 };
 
-// From the gradient of relaxed choices to those of their logits, which are made of prefixes, of moves
-// to the label after, and of segments.
+// From the gradient of relaxed choices to those of their logits, which are made of prefixes, of
+// moves to the label after, and of segments.
 template <class T> class RelaxedSegmentsAdjoint {
  public:
   RelaxedSegmentsAdjoint(const SegmentChain& s, const SegmentDraws& d, const SegmentSoftGrad& a,
                          T* columns)
-      : c_(s.chain), d_(d), a_(a), columns_(columns), k_(c_.num_states), longest_(s.longest), labels_(k_) {}
+      : c_(s.chain),
+        d_(d),
+        a_(a),
+        columns_(columns),
+        k_(c_.num_states),
+        longest_(s.longest),
+        labels_(k_) {}
 
   void run(int64_t index) {
     const Block block(c_, index);

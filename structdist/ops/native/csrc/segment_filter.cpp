@@ -168,8 +168,11 @@ STRUCTDIST_EXPORT_KERNEL(segment_filter, (const SegmentChain& s, const SegmentSt
 // The version of the interface, then the sizes of the structs in segments.h.
 STRUCTDIST_EXPORT int64_t segment_layout(int64_t* numbers, int64_t room) {
   const int64_t found[] = {
-      kSegmentVersion,       sizeof(SegmentChain),    sizeof(SegmentState),  sizeof(SegmentGrad),
-      sizeof(SegmentDraws),  sizeof(SegmentSoftGrad), sizeof(SegmentEvents), sizeof(SegmentEventGrad),
+      kSegmentVersion,           sizeof(SegmentChain),     sizeof(SegmentState),
+      sizeof(SegmentGrad),       sizeof(SegmentDraws),     sizeof(SegmentSoftGrad),
+      sizeof(SegmentEvents),     sizeof(SegmentEventGrad), sizeof(SegmentExpectation),
+      sizeof(SegmentExpectGrad), sizeof(SegmentBest),      sizeof(SegmentPrefixGrad),
+      sizeof(SegmentPaths),
   };
   const int64_t count = sizeof(found) / sizeof(found[0]);
   for (int64_t i = 0; i < count && i < room; ++i) numbers[i] = found[i];

@@ -1,5 +1,5 @@
 // What kernels of semi-Markov chains are given, beside arguments.h. Twins are in
-// ops/semi_markov/native.py.
+// ops/semi_markov/native/arguments.py.
 #pragma once
 
 #include "chain.h"
@@ -7,6 +7,18 @@
 namespace structdist {
 
 constexpr int64_t kSegmentVersion = 2;
+
+// Where what belongs to segments stands: by chain, first step and length, then by label. Strides
+// are 0 where it is shared.
+struct SegmentPlaces {
+  int64_t chain_stride, step_stride, length_stride;
+
+  bool shared() const { return chain_stride == 0 && step_stride == 0; }
+  // Of segments of `length` that end with step t.
+  int64_t at(int64_t n, int64_t t, int64_t length) const {
+    return n * chain_stride + (t + 1 - length) * step_stride + (length - 1) * length_stride;
+  }
+};
 
 // N chains that are tiled by segments of a label and a length in 1..L. The strides of segments are
 // 0 where all chains, or all first steps, share them.
@@ -16,13 +28,13 @@ struct SegmentChain {
   const void* segments;  // [L, K], [N, L, K] or [N, T, L, K]
   int64_t chain_stride, step_stride;
 
-  bool shared() const { return chain_stride == 0 && step_stride == 0; }
+  SegmentPlaces places() const { return {chain_stride, step_stride, chain.num_states}; }
   int64_t table() const { return longest * chain.num_states; }
   // How many lengths a segment may have whose last step is t.
   int64_t lengths_at(int64_t t) const { return std::min(longest, t + 1); }
   // Where the scores of segments of `length` that end with step t begin.
   int64_t segment(int64_t n, int64_t t, int64_t length) const {
-    return n * chain_stride + (t + 1 - length) * step_stride + (length - 1) * chain.num_states;
+    return places().at(n, t, length);
   }
 };
 
@@ -51,7 +63,8 @@ struct SegmentGrad {
 // Segments chosen from last to first.
 struct SegmentDraws {
   int64_t num_samples;
-  const void* noise;  // [S, N, T] uniform double; or [S, N, T, K + L] Gumbel in the chain's dtype
+  const void* noise;  // [S, N, T] uniform double; or [S, N, T, K + L] Gumbel in the chain's dtype,
+                      // or none
   const double* temperature;            // of the relaxation, with strides over samples and chains,
   int64_t sample_stride, chain_stride;  // which may be 0
   void* soft;                           // [S, N, T, K + L], zeros; or none
@@ -88,6 +101,61 @@ struct SegmentEvents {
 struct SegmentEventGrad {
   const void* grad_events;  // [draws, T, L, K]
   void* grad_soft;          // [draws, T, K + L]
+};
+
+// The expectation of values on steps, moves and segments, or the entropy; see segment_expect.cpp.
+struct SegmentExpectation {
+  int64_t is_entropy;          // then there are no values
+  const void* step_values;     // [N, T, K], or none
+  const void* move_values;     // in the form of the transitions, or none
+  const void* segment_values;  // in any form, or none
+  SegmentPlaces segment_places;
+  double* ends;    // [N, T, K]: means of what ends with each step
+  double* begins;  // [N, T, K]: means of what may stand before a segment from there on
+  double* value;   // [N]
+};
+
+// Its gradients; zeros, but those of transitions and of values on them.
+struct SegmentExpectGrad {
+  const void* grad_value;     // [N]
+  void* grad_emissions;       // [N, T, K]
+  void* grad_transitions;     // in the form of the transitions; or none
+  void* grad_segments;        // in the form of the segments; or none
+  void* grad_step_values;     // [N, T, K]; or none
+  void* grad_move_values;     // in the form of the transitions, not without theirs; or none
+  void* grad_segment_values;  // in the form of those values; or none
+  SegmentPlaces segment_places;
+};
+
+// The best segmentation: its prefixes, as the forward pass has them, with norms that are 0.
+struct SegmentBest {
+  int64_t* path;       // [N, T], zeros; or none
+  double* score;       // [N]; or none
+  int64_t* came_from;  // [2, N, T, K]: the best length of what ends with each step, and the best
+                       // label before what begins there, but step 0; or none
+};
+
+// Gradients of its prefixes.
+struct SegmentPrefixGrad {
+  const int64_t* came_from;  // as above
+  const void* of_lengths;    // [N, T, L], by last step
+  const int64_t* labels;     // [N, T]: to which label that belongs
+  void* grad_ends;           // [N, T, K]; used up
+  void* grad_begins;         // [N, T, K], zeros; used up
+  void* grad_emissions;      // [N, T, K], zeros
+  void* grad_transitions;    // in the form of the transitions, added to; or none
+  void* grad_segments;       // in the form of the segments, zeros; or none
+};
+
+// Segmentations that are given. What is none gets no gradient.
+struct SegmentPaths {
+  int64_t num_samples;
+  const int64_t* paths;    // [S, N, T]
+  double* scores;          // [S, N]
+  const void* grad;        // [S, N], of the scores, 0 for what is no path
+  void* grad_emissions;    // [N, T, K], zeros; or none
+  void* grad_transitions;  // in the form of the transitions, zeros; or none
+  void* grad_segments;     // in the form of the segments, zeros; or none
 };
 
 // 0 in place of the largest of nothing.

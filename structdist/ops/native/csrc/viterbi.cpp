@@ -127,11 +127,7 @@ template <class T> int64_t viterbi(const Chain& c, const Best& out) {
 template <class T> int64_t prefix_adjoint(const Chain& c, const PrefixGrad& a) {
   GroupSums<T> sums(c, a.grad_transitions);
   for_groups(c, 0.1, [&](int64_t group) { return PrefixAdjoint<T>(c, a, sums.of(group)); });
-  const T* total = sums.total();
-  const int64_t k = c.num_states;
-  for (int64_t i = 0; total && i < k; ++i)
-    for (int64_t j = 0; j < k; ++j)
-      static_cast<T*>(a.grad_transitions)[i * k + j] += total[i * padded<T>(k) + j];
+  sums.add_to(a.grad_transitions);
   return 0;
 }
 
