@@ -287,9 +287,9 @@ SIZES = {  # T, L, K
 
 
 SIZES_TO_INTERPRET = {  # Triton's interpreter is slow: two blocks of lengths, then of labels
-    "plain": [(1, 2, 2), (3, 2, 17)],
-    "forbidden": [(6, 6, 2)],
-    "wide": [(6, 6, 2)],
+    "plain": [(1, 2, 2), (2, 2, 17)],
+    "forbidden": [(5, 5, 2)],
+    "wide": [(5, 5, 2)],
 }
 
 
@@ -391,13 +391,13 @@ class SemiMarkovChains(Structure):
             for kind, sizes in all_sizes.items()
             for size in sizes
         }
-        return found | {"mixed-forbidden-(5, 6, 2)": make_problem("mixed", "forbidden", 5, 6, 2)}
+        return found | {"mixed-forbidden-(5, 5, 2)": make_problem("mixed", "forbidden", 5, 5, 2)}
 
     @property
     def few_problems(self) -> dict[str, SemiMarkovChain]:
         kinds = {"plain": (5, 2, 3), "forbidden": (5, 2, 3)}
         if interpreted():
-            kinds = {"plain": (3, 2, 17), "forbidden": (6, 6, 2)}
+            kinds = {"plain": (2, 2, 17), "forbidden": (5, 5, 2)}
         wanted = {f"{form}-{kind}-{size}" for form in FORMS for kind, size in kinds.items()}
         wanted |= {"shared-wide-(9, 4, 2)", "per_step-plain-(1, 2, 2)"}
         return {name: problem for name, problem in self.problems.items() if name in wanted}

@@ -2,14 +2,15 @@
 
 A program has BN chains of one sample; programs count chains first, then samples. Where a segment
 ends its label is chosen, given the label after it, and then its length, given its label: O(K + L).
+A choice is made at every step, and kept where a segment ends.
 """
 
 import triton
 import triton.language as tl
 
-from structdist.ops.triton.kernels.backtrack import logits_at
+from structdist.ops.triton.kernels.backtrack import invert_cdf, logits_at, relax
 from structdist.ops.triton.kernels.segment_filter import SIZES
-from structdist.ops.triton.kernels.tiles import chains_of, widened, zero_if_infinite
+from structdist.ops.triton.kernels.tiles import chains_of, widened
 
 
 @triton.jit
@@ -36,35 +37,6 @@ def logits_of_lengths(
     entry = table[:, None] + (step - ago[None, :]) * table_step_stride + (ago * K)[None, :]
     scores = tl.load(segments + entry + label[:, None], mask=possible, other=float("-inf"))
     return before + tl.cumsum(widened(passed), axis=1) + widened(scores)
-
-
-@triton.jit
-def relax(logits, temperature, dtype: tl.constexpr):
-    """The softmax of logits over temperatures [BN]; 0 where all of them are -inf."""
-    apart = (logits - zero_if_infinite(tl.max(logits, axis=1))[:, None]) / temperature[:, None]
-    terms = tl.exp(apart.to(dtype))
-    total = tl.sum(terms, axis=1)
-    return terms / tl.where(total > 0, total, 1.0)[:, None]
-
-
-@triton.jit
-def invert_cdf(logits, uniform):
-    """The first choice whose cumulative probability exceeds `uniform` [BN]; never an impossible.
-
-    What is left of a uniform number once it has chosen is uniform again.
-    """
-    terms = tl.exp(logits - zero_if_infinite(tl.max(logits, axis=1))[:, None])
-    cumulative = tl.cumsum(terms, axis=1)
-    total = tl.max(cumulative, axis=1)
-    bound = uniform * total
-    below = tl.sum((cumulative <= bound[:, None]).to(tl.int32), axis=1)
-    last_possible = tl.sum((cumulative < total[:, None]).to(tl.int32), axis=1)
-    chosen = tl.minimum(below, last_possible)
-    is_chosen = tl.arange(0, logits.shape[1])[None, :] == chosen[:, None]
-    share = tl.sum(tl.where(is_chosen, terms, 0.0), axis=1)
-    up_to = tl.sum(tl.where(is_chosen, cumulative, 0.0), axis=1)
-    left = (bound - up_to + share) / tl.where(share > 0, share, 1.0)
-    return chosen, tl.minimum(tl.maximum(left, 0.0), 1.0)
 
 
 @triton.jit(do_not_specialize=[*SIZES, "sample_stride", "temperature_stride"])
@@ -118,50 +90,46 @@ def relaxed(
         choices = (first_draw + t)[:, None] * (K + num_lengths)
         labels = choices + k[None, :]
         sizes = choices + K + ago[None, :]
-        of_label = tl.zeros([BN, KP], dtype=dtype)
-        of_size = tl.zeros([BN, LP], dtype=dtype)
         is_label = (k < K)[None, :]
         is_size = (ago < num_lengths)[None, :]
-        if tl.max(ends_here.to(tl.int32)) > 0:
-            logits = logits_at(
-                ends,
-                transitions,
-                first_row,
-                edges_at,
-                t,
-                label,
-                ends_here & (t < length - 1),
-                k,
-                K,
-                ends_here,
-                step_stride,
-            )
-            if NOISE:
-                given = tl.load(noise + labels, mask=ends_here[:, None] & is_label, other=0.0)
-                logits += given.to(tl.float64)
-            label = tl.where(ends_here, tl.argmax(logits, axis=1), label).to(tl.int64)
-            by_size = logits_of_lengths(
-                begins,
-                steps,
-                segments,
-                table,
-                row,
-                first_row,
-                label,
-                ago,
-                ends_here,
-                num_lengths,
-                table_step_stride,
-                K,
-            )
-            if NOISE:
-                given = tl.load(noise + sizes, mask=ends_here[:, None] & is_size, other=0.0)
-                by_size += given.to(tl.float64)
-            begin = tl.where(ends_here, t - tl.argmax(by_size, axis=1), begin)
-            if SOFT:
-                of_label = relax(logits, temperature, dtype)
-                of_size = relax(by_size, temperature, dtype)
+        logits = logits_at(
+            ends,
+            transitions,
+            first_row,
+            edges_at,
+            t,
+            label,
+            ends_here & (t < length - 1),
+            k,
+            K,
+            ends_here,
+            step_stride,
+        )
+        if NOISE:
+            given = tl.load(noise + labels, mask=ends_here[:, None] & is_label, other=0.0)
+            logits += given.to(tl.float64)
+        label = tl.where(ends_here, tl.argmax(logits, axis=1), label).to(tl.int64)
+        by_size = logits_of_lengths(
+            begins,
+            steps,
+            segments,
+            table,
+            row,
+            first_row,
+            label,
+            ago,
+            ends_here,
+            num_lengths,
+            table_step_stride,
+            K,
+        )
+        if NOISE:
+            given = tl.load(noise + sizes, mask=ends_here[:, None] & is_size, other=0.0)
+            by_size += given.to(tl.float64)
+        begin = tl.where(ends_here, t - tl.argmax(by_size, axis=1), begin)
         if SOFT:
+            of_label = tl.where(ends_here[:, None], relax(logits, temperature, dtype), 0.0)
+            of_size = tl.where(ends_here[:, None], relax(by_size, temperature, dtype), 0.0)
             tl.store(soft + labels, of_label, mask=is_chain[:, None] & is_label)
             tl.store(soft + sizes, of_size, mask=is_chain[:, None] & is_size)
         code = tl.where(begin == t, label, label + K)
@@ -204,39 +172,38 @@ def exact(
         t = num_steps - 1 - back
         ends_here = ending == t + 1
         row = first_row + t
-        if tl.max(ends_here.to(tl.int32)) > 0:
-            logits = logits_at(
-                ends,
-                transitions,
-                first_row,
-                edges_at,
-                t,
-                label,
-                ends_here & (t < length - 1),
-                k,
-                K,
-                ends_here,
-                step_stride,
-            )
-            bound = tl.load(uniform + first_draw + t, mask=ends_here, other=0.0)
-            chosen, bound = invert_cdf(logits, bound)
-            label = tl.where(ends_here, tl.minimum(chosen, K - 1), label).to(tl.int64)
-            by_size = logits_of_lengths(
-                begins,
-                steps,
-                segments,
-                table,
-                row,
-                first_row,
-                label,
-                ago,
-                ends_here,
-                num_lengths,
-                table_step_stride,
-                K,
-            )
-            chosen, _ = invert_cdf(by_size, bound)
-            begin = tl.where(ends_here, t - chosen, begin)
+        logits = logits_at(
+            ends,
+            transitions,
+            first_row,
+            edges_at,
+            t,
+            label,
+            ends_here & (t < length - 1),
+            k,
+            K,
+            ends_here,
+            step_stride,
+        )
+        bound = tl.load(uniform + first_draw + t, mask=ends_here, other=0.0)
+        chosen, bound = invert_cdf(logits, bound)
+        label = tl.where(ends_here, chosen, label).to(tl.int64)
+        by_size = logits_of_lengths(
+            begins,
+            steps,
+            segments,
+            table,
+            row,
+            first_row,
+            label,
+            ago,
+            ends_here,
+            num_lengths,
+            table_step_stride,
+            K,
+        )
+        chosen, _ = invert_cdf(by_size, bound)
+        begin = tl.where(ends_here, t - chosen, begin)
         code = tl.where(begin == t, label, label + K)
         tl.store(path + first_draw + t, tl.where(t < length, code, 0), mask=is_chain)
         ending = tl.where(begin == t, t, ending)
