@@ -1,9 +1,9 @@
 """The dynamic programs on plain tensors: one door, several backends.
 
 Behind it, for each structure: the reference (textbook, differentiable to any order) and its fast
-backends: `native` (compiled, on the CPU), `triton` (for GPUs, of linear chains) and `rescaled`
-(torch, every device). Those of linear chains stand here, those of semi-Markov chains in
-`semi_markov`. `registry` picks one for each problem, `autograd` puts their gradients into a graph.
+backends: `native` (compiled, on the CPU), `triton` (for GPUs) and `rescaled` (torch, every device).
+Those of linear chains stand here, those of semi-Markov chains in `semi_markov`. `registry` picks
+one for each problem, `autograd` puts their gradients into a graph.
 
 A new backend is a folder with the functions of `backend.Backend`, and a name in the line that
 registers its structure, below; with a `Layout` its functions are `operators` too, which compiled
@@ -38,6 +38,7 @@ from structdist.ops.semi_markov import native as semi_markov_native
 from structdist.ops.semi_markov import operators as semi_markov_operators
 from structdist.ops.semi_markov import reference as semi_markov_reference
 from structdist.ops.semi_markov import rescaled as semi_markov_rescaled
+from structdist.ops.semi_markov import triton as semi_markov_triton
 from structdist.ops.semi_markov.problem import SemiMarkovChain
 from structdist.ops.semi_markov.single_steps import SingleSteps
 from structdist.ops.transforms import numbers_are_hidden, transforming
@@ -93,6 +94,7 @@ register(
     semi_markov_reference,
     SingleSteps(native),
     semi_markov_native,
+    semi_markov_triton,
     SingleSteps(rescaled),
     semi_markov_rescaled,
     operators=[semi_markov_operators.native_operators, semi_markov_operators.rescaled_operators],

@@ -27,7 +27,7 @@ def path_scores_adjoint(chain: Chain, paths: Tensor, grad: Tensor, needs: Needs)
     nodes, edges, active = _indices(chain, paths)
     parts = [(chain.emissions, nodes, active), (chain.transitions, edges, active[:, 1:])]
     return [
-        _spread(scores, index, torch.where(inside, grad.unsqueeze(-1), 0.0)) if need else None
+        spread(scores, index, torch.where(inside, grad.unsqueeze(-1), 0.0)) if need else None
         for (scores, index, inside), need in zip(parts, needs, strict=True)
     ]
 
@@ -47,7 +47,7 @@ def _sum_of(scores: Tensor, index: Tensor, active: Tensor) -> Tensor:
     return torch.where(active, bounded_scores(picked).double(), 0.0).sum(-1)
 
 
-def _spread(scores: Tensor, index: Tensor, grad: Tensor) -> Tensor:
+def spread(scores: Tensor, index: Tensor, grad: Tensor) -> Tensor:
     """Gradients [S, N, T], added up where they belong, in the shape of the scores."""
     total = grad.new_zeros(scores.numel(), dtype=scores.dtype)
     index, grad = index.reshape(-1), grad.to(scores.dtype).reshape(-1)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from structdist import SemiMarkovCRF
 from structdist.ops import SemiMarkovChain
+from structdist.ops.triton.launching import interpreted
 from tests.chains import FORMS, mixed_lengths, transitions_shape
 from tests.quantities import common_quantities
 from tests.structures.segment_oracle import SegmentOracle, all_segmentations
@@ -291,13 +292,23 @@ SIZES = {  # T, L, K
 }
 
 
+SIZES_TO_INTERPRET = {  # Triton's interpreter is slow: two blocks of lengths, then of labels
+    "plain": [(1, 2, 2), (2, 2, 17)],
+    "forbidden": [(5, 5, 2)],
+    "wide": [(5, 5, 2)],
+}
+
+
 def make_problem(form: str, kind: str, num_steps: int, longest: int, num_labels: int):
-    """Mixed lengths with 0, 1 and T among them; NaN in the padding."""
-    by_step = form == "per_step"
+    """Mixed lengths with 0, 1 and T among them; NaN in the padding.
+
+    In the form `mixed` all moves share their scores, and no segments do.
+    """
+    by_step = form in ("per_step", "mixed")
     example = random_segments(
         kind,
         (5,),
-        form,
+        "shared" if form == "mixed" else form,
         num_steps,
         longest,
         num_labels,
@@ -379,16 +390,21 @@ class SemiMarkovChains(Structure):
 
     @cached_property
     def problems(self) -> dict[str, SemiMarkovChain]:
-        return {
+        all_sizes = SIZES_TO_INTERPRET if interpreted() else SIZES
+        found = {
             f"{form}-{kind}-{size}": make_problem(form, kind, *size)
             for form in FORMS
-            for kind, sizes in SIZES.items()
+            for kind, sizes in all_sizes.items()
             for size in sizes
         }
+        return found | {"mixed-forbidden-(5, 5, 2)": make_problem("mixed", "forbidden", 5, 5, 2)}
 
     @property
     def few_problems(self) -> dict[str, SemiMarkovChain]:
-        wanted = {f"{form}-{kind}-(5, 2, 3)" for form in FORMS for kind in ("plain", "forbidden")}
+        kinds = {"plain": (5, 2, 3), "forbidden": (5, 2, 3)}
+        if interpreted():
+            kinds = {"plain": (2, 2, 17), "forbidden": (5, 5, 2)}
+        wanted = {f"{form}-{kind}-{size}" for form in FORMS for kind, size in kinds.items()}
         wanted |= {"shared-wide-(9, 4, 2)", "per_step-plain-(1, 2, 2)"}
         wanted |= {"per_chain-forbidden-(4, 1, 3)"}
         return {name: problem for name, problem in self.problems.items() if name in wanted}

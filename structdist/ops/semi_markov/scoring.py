@@ -12,6 +12,7 @@ from structdist.ops.chain import in_chain
 from structdist.ops.edges import EdgeForm, index_of_edges
 from structdist.ops.finite import bounded_scores
 from structdist.ops.problem import Grads, Needs
+from structdist.ops.scoring import spread
 from structdist.ops.semi_markov.paths import Segments, read_paths
 from structdist.ops.semi_markov.problem import SemiMarkovChain
 
@@ -40,10 +41,7 @@ def path_scores_adjoint(chain: SemiMarkovChain, paths: Tensor, grad: Tensor, nee
     found: list[Tensor | None] = []
     for (scores, index, counts), need in zip(_picked(chain, read), needs, strict=True):
         if need:
-            share = torch.where(counts, grad.unsqueeze(-1), 0.0).to(scores.dtype)
-            total = share.new_zeros(scores.numel())
-            total.index_add_(0, index.reshape(-1), share.reshape(-1))
-            found.append(total.view(scores.shape))
+            found.append(spread(scores, index, torch.where(counts, grad.unsqueeze(-1), 0.0)))
         else:
             found.append(None)
     return found

@@ -54,10 +54,11 @@ def relaxed_viterbi_adjoint(
     of_temperature = grad_of_temperature(draw, temperature, grad, needs)
     if columns is None:
         return emissions, None, of_temperature
-    return emissions, _edge_gradient(chain, came_from, emissions).add_(columns), of_temperature
+    transitions = gradient_of_best_moves(chain, came_from, emissions).add_(columns)
+    return emissions, transitions, of_temperature
 
 
-def _edge_gradient(chain: Chain, came_from: Tensor, grad: Tensor) -> Tensor:
+def gradient_of_best_moves(chain: Chain, came_from: Tensor, grad: Tensor) -> Tensor:
     """Each best prefix gives its gradient to the one move that it was made by."""
     num_chains, num_steps, num_states = grad.shape
     if chain.form is EdgeForm.PER_STEP:

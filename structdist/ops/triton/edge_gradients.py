@@ -17,6 +17,7 @@ class Means(NamedTuple):
     """What a mean was found from, and what its sweep back leaves; see csrc/expect.cpp."""
 
     mean: Tensor  # [N, T, K] float64: F
+    into: Tensor  # [N, T, K] float64: what R is found from; the same, if states are nodes
     node_values: Tensor | None  # [N, T, K] float64
     edge_values: Tensor | None  # in the form of the transitions
     mass: Tensor  # [N, T, K]: M, the gradient of F
@@ -25,9 +26,9 @@ class Means(NamedTuple):
 
     @property
     def kind(self) -> int:
-        """As kernels count: the entropy, values on nodes, values on edges too."""
+        """As kernels count: the entropy, values on nodes, on edges too, on edges alone."""
         if self.node_values is None:
-            return 1
+            return 1 if self.edge_values is None else 4
         return 2 if self.edge_values is None else 3
 
 
@@ -72,17 +73,16 @@ def _finish(
     masses: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
     """Gradients of edges and of their values; a kernel does not look at what stands in for None."""
-    transitions = chain.transitions
+    transitions, with_values = chain.transitions, means is not None
     num_chains, num_steps, num_states = chain.emissions.shape
-    found = torch.empty_like(transitions)
-    of_values = found if means is None else torch.empty_like(transitions)
-    given = means or Means(grad, None, None, grad, grad, grad)
+    given = means or Means(grad, grad, None, None, grad, grad, grad)
     nodes = given.mean if given.node_values is None else given.node_values
     values = transitions if given.edge_values is None else given.edge_values
-    inputs = transitions, values, chain.lengths, state.log_alpha, given.mean, nodes
+    means_at = given.mean, given.into, nodes
+    inputs = transitions, values, chain.lengths, state.log_alpha, *means_at
     tiles = Tiles.of(num_states)
     constants = {
-        "MEAN": 0 if means is None else means.kind,
+        "MEAN": given.kind if with_values else 0,
         "R": tiles.rows,
         "BJ": tiles.columns,
         "num_warps": tiles.warps(0, grad.dtype),
@@ -90,6 +90,8 @@ def _finish(
     }
     if chain.form is EdgeForm.PER_STEP:
         moves = num_chains * (num_steps - 1)
+        found = torch.empty_like(transitions)
+        of_values = torch.empty_like(transitions) if with_values else found
         launch(
             "edges.of_one_step",
             [-(-moves // tiles.rows), tiles.column_blocks],
@@ -97,17 +99,37 @@ def _finish(
             **constants,
         )
         return found, of_values
-    per_chain = chain.form is EdgeForm.PER_CHAIN
+    groups, num_each = _groups(chain, resident=pulls is not None)
+    found = transitions.new_empty(groups, num_states, num_states)
+    of_values = torch.empty_like(found) if with_values else found
     launch(
         "edges.shared_by_steps",
-        [num_chains if per_chain else 1, tiles.column_blocks],
+        [groups, tiles.column_blocks],
         [
             *(*inputs, state.careful, grad, given.mass),
             *(grad if pulls is None else pulls, grad if masses is None else masses),
-            *(found, of_values, num_chains, num_steps, num_states**2 if per_chain else 0),
+            *(found, of_values, num_each, num_chains, num_steps),
+            num_states**2 if chain.form is EdgeForm.PER_CHAIN else 0,
         ],
-        PER_CHAIN=per_chain,
         RESIDENT=pulls is not None,
         **constants,
     )
-    return found, of_values
+    if chain.form is EdgeForm.PER_CHAIN:
+        return found, of_values
+    if groups == 1:
+        return found[0], of_values[0]
+    return found.sum(0), of_values.sum(0)
+
+
+def _groups(chain: Chain, *, resident: bool) -> tuple[int, int]:
+    """How many groups of chains programs go through on their own, and of how many chains each.
+
+    All matrices [K, K] of groups together take no more memory than the chains do. Where sums are
+    made by matrix products, few chains are left to go through.
+    """
+    num_chains, num_steps, num_states = chain.emissions.shape
+    if chain.form is EdgeForm.PER_CHAIN:
+        return num_chains, 1
+    most = 1 if resident else max(1, num_chains * num_steps // num_states)
+    num_each = max(1, -(-num_chains // most))
+    return max(1, -(-num_chains // num_each)), num_each

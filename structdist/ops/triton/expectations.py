@@ -135,6 +135,6 @@ def _adjoint(
     )
     if not with_edges:
         return emissions, None, nodes, None
-    means = Means(expected.given, *carried, nodes, weighed, over_incoming)
+    means = Means(expected.given, expected.given, *carried, nodes, weighed, over_incoming)
     edges, edge_values = edge_gradients_of_means(chain, state, emissions, scaled, means, resident)
     return emissions, edges, nodes, edge_values

@@ -132,6 +132,11 @@ class Tiles(NamedTuple):
         return -(-num_chains // self.chains)
 
     @property
+    def lengths(self) -> int:
+        """Of segments, that are looked at together: a few numbers for each thread."""
+        return 4 if interpreted() else max(4, 128 // self.padded)
+
+    @property
     def column_blocks(self) -> int:
         return -(-self.num_states // self.columns)
 

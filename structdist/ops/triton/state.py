@@ -44,9 +44,18 @@ def is_resident(chain: Chain, matrices: int) -> bool:
 
 
 def sweep(
-    kernel: str, chain: Chain, arguments: Sequence[Any], *, matrices: int = 0, **constants: Any
+    kernel: str,
+    chain: Chain,
+    arguments: Sequence[Any],
+    *,
+    matrices: int = 0,
+    room: int = 0,
+    **constants: Any,
 ) -> None:
-    """Launch a kernel over all chains, whose programs keep so many matrices if they can."""
+    """Launch a kernel over all chains, whose programs keep so many matrices if they can.
+
+    Their threads have room for so many more.
+    """
     num_chains, num_steps, num_states = chain.emissions.shape
     tiles, dtype = Tiles.of(num_states), chain.emissions.dtype
     resident = matrices > 0 and is_resident(chain, matrices)
@@ -57,7 +66,7 @@ def sweep(
         [tiles.programs(num_chains)],
         [*arguments, *sizes(chain)],
         steps=num_steps,
-        num_warps=tiles.warps(matrices if resident else 0, dtype),
+        num_warps=tiles.warps(matrices + room if resident else 0, dtype),
         BN=tiles.chains,
         BJ=tiles.columns,
         **tiles.constants,

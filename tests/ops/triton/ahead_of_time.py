@@ -1,10 +1,10 @@
 """Compile kernels for cards that are not there, and say what they would take of them.
 
-    python -m tests.ops.triton.ahead_of_time TARGET log-z|all
+    python -m tests.ops.triton.ahead_of_time TARGET log-z|log-z-of-segments|all
 
 prints one line of JSON for each kernel that is launched: for log Z and its gradient with shared
-transitions, or for all operations and forms. It needs a process of its own, in which Triton does
-not interpret.
+scores, of linear chains or (32 labels in float32 alone) of semi-Markov chains, or for all
+operations and forms. It needs a process of its own, in which Triton does not interpret.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ from triton.compiler import ASTSource, CompiledKernel
 
 from structdist.ops.triton.launching import Launch, _found, recorded_launches
 from tests.chains import FORMS
-from tests.ops.triton.every_operation import example, run_every_operation, run_log_z
+from tests.ops.triton.every_operation import EXAMPLES, run_every_operation, run_log_z
 
-STATES = (16, 32, 64, 128)
+LOG_Z = {"log-z": "linear", "log-z-of-segments": "segments"}
+EVERY_SIZE = list(itertools.product((16, 32, 64, 128), (torch.float32, torch.float64)))
+SIZES = {"log-z": EVERY_SIZE, "log-z-of-segments": [(32, torch.float32)], "all": EVERY_SIZE}
 TARGETS = {
     "sm_80": GPUTarget("cuda", 80, 32),
     "sm_90": GPUTarget("cuda", 90, 32),
@@ -38,10 +40,10 @@ TARGETS = {
 def launches_of(num_states: int, dtype: torch.dtype, which: str) -> dict[str, Launch]:
     """Kernels that are launched, by a name that tells apart what they are compiled for."""
     with recorded_launches(run=False) as launches:
-        if which == "log-z":
-            run_log_z(example("shared", num_states, dtype))
+        if which in LOG_Z:
+            run_log_z(EXAMPLES[LOG_Z[which]]("shared", num_states, dtype))
         else:
-            for form in FORMS:
+            for example, form in itertools.product(EXAMPLES.values(), FORMS):
                 run_every_operation(example(form, num_states, dtype))
     return {f"{x.kernel} {json.dumps(x.constants)}": x for x in launches}
 
@@ -83,7 +85,7 @@ def _architecture(ptx: str) -> str:
 
 def main(target_name: str, which: str) -> None:
     target = TARGETS[target_name]
-    for num_states, dtype in itertools.product(STATES, (torch.float32, torch.float64)):
+    for num_states, dtype in SIZES[which]:
         for name, launch in launches_of(num_states, dtype, which).items():
             kernel = compiled(launch, target)
             found = {**resources(kernel, target), "shared": kernel.metadata.shared}

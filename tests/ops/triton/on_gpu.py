@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from structdist.ops import Chain, registry, triton
-from structdist.ops.backend import AnyBackend
+from structdist.ops import registry
+from structdist.ops.backend import AnyBackend, Backend
 
 
 def moved(x: Any, device: str) -> Any:
@@ -33,13 +33,15 @@ def on_gpu(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def backend_on_gpu() -> AnyBackend:
-    names = [name for name in triton.__all__ if name.islower() and name != "recorded_launches"]
+def backend_on_gpu(triton: AnyBackend) -> AnyBackend:
+    names = [name for name in vars(Backend) if name.islower() and not name.startswith("_")]
     functions = {name: on_gpu(getattr(triton, name)) for name in names}
     return SimpleNamespace(NAME=triton.NAME, **functions)  # type: ignore[return-value]
 
 
 def pytest_configure() -> None:
     assert torch.cuda.is_available(), "there is no GPU here"
-    chains = registry._structures[Chain]
-    registry.register(Chain, chains.name, chains.reference, backend_on_gpu())
+    for problem, structure in list(registry._structures.items()):
+        triton = next(backend for backend in structure.backends if backend.NAME == "triton")
+        backend = backend_on_gpu(triton)
+        registry.register(problem, structure.name, structure.reference, backend)

@@ -6,19 +6,28 @@ import pytest
 
 from tests.ops.triton.processes import CONFORMANCE, passed_tests
 
-GUARDED = ("-p", "tests.ops.triton.guarded")
+GUARDED = ("-p", "tests.ops.triton.guarded", "-p", "tests.ops.triton.patched_once")
 
 
 def test_kernels_agree_with_the_reference():
     """Values and gradients of every operation: forms, lengths, what is forbidden, underflow."""
-    chosen = "test_values_and_gradients and 17"
+    chosen = "test_values_and_gradients and linear and 17"
     assert passed_tests(*GUARDED, CONFORMANCE[0], "-k", chosen, TRITON_INTERPRET="1") > 100
 
 
 def test_kernels_agree_where_edges_do_not_fit_into_registers():
     plugins = (*GUARDED, "-p", "tests.ops.triton.nothing_resident")
-    chosen = "test_values_and_gradients and 17 and (shared or per_chain) and not wide"
+    chosen = "test_values_and_gradients and linear and 17 and (shared or per_chain) and not wide"
     assert passed_tests(*plugins, CONFORMANCE[0], "-k", chosen, TRITON_INTERPRET="1") > 40
+
+
+def test_kernels_of_segments_agree_with_the_reference():
+    """One problem of each form, and one of two forms; the slow tests have all of them."""
+    problems = "(shared-plain and 17 or per_chain-forbidden or per_step-wide)"
+    questions = "(log_partition or entropy or expectation or temperature)"
+    chosen = f"{problems} and {questions} or mixed and (log_partition or segments)"
+    chosen = f"test_values_and_gradients and semi-Markov and ({chosen})"
+    assert passed_tests(*GUARDED, CONFORMANCE[0], "-k", chosen, TRITON_INTERPRET="1") == 17
 
 
 def test_distributions_agree_with_enumeration():
@@ -29,6 +38,13 @@ def test_distributions_agree_with_enumeration():
 def test_the_compiler_keeps_them_in_graphs():
     chosen = "aot_eager and triton and (log_partition or entropy or rsample or argmax)"
     assert passed_tests(*GUARDED, "tests/test_compile.py", "-k", chosen, TRITON_INTERPRET="1") >= 4
+
+
+@pytest.mark.slow
+def test_kernels_of_segments_agree_where_edges_do_not_fit_into_registers():
+    plugins = (*GUARDED, "-p", "tests.ops.triton.nothing_resident")
+    chosen = "test_values_and_gradients and semi-Markov and (shared or mixed) and not (0.1 or 5.0)"
+    assert passed_tests(*plugins, CONFORMANCE[0], "-k", chosen, TRITON_INTERPRET="1") > 40
 
 
 @pytest.mark.slow

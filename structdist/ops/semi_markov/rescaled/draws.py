@@ -81,9 +81,9 @@ def through_softmax(
         _softmax_adjoint(soft, g, temperature)
         for soft, g in zip(_choices(draw.soft, longest), _choices(grad, longest), strict=True)
     )
-    chosen = torch.nn.functional.one_hot(draw.path % num_labels, num_labels).to(labels.dtype)
-    chosen = chosen * in_chain(chain.lengths, labels.shape[2]).unsqueeze(-1)
-    return Pulled(labels, sizes, chosen)
+    label = torch.where(in_chain(chain.lengths, labels.shape[2]), draw.path % num_labels, -1)
+    chosen = label.unsqueeze(-1) == torch.arange(num_labels, device=label.device)
+    return Pulled(labels, sizes, chosen.to(labels.dtype))
 
 
 def _choices(x: Tensor, longest: int) -> tuple[Tensor, Tensor]:

@@ -42,6 +42,37 @@ def logits_at(
     return logits + widened(scores)
 
 
+@triton.jit
+def relax(logits, temperature, dtype: tl.constexpr):
+    """The softmax of logits over temperatures [BN]; 0 where all of them are -inf."""
+    apart = (logits - zero_if_infinite(tl.max(logits, axis=1))[:, None]) / temperature[:, None]
+    terms = tl.exp(apart.to(dtype))
+    total = tl.sum(terms, axis=1)
+    return terms / tl.where(total > 0, total, 1.0)[:, None]
+
+
+@triton.jit
+def invert_cdf(logits, uniform):
+    """The first choice whose cumulative probability exceeds `uniform` [BN], else the last.
+
+    It is never an impossible one, however sums are rounded. What is left of a uniform number once
+    it has chosen is uniform again.
+    """
+    terms = tl.exp(logits - zero_if_infinite(tl.max(logits, axis=1))[:, None])
+    cumulative = tl.cumsum(terms, axis=1)
+    bound = uniform * tl.max(cumulative, axis=1)
+    choice = tl.arange(0, logits.shape[1])[None, :]
+    possible = terms > 0
+    last = tl.max(tl.where(possible, choice, 0), axis=1)
+    exceeds = possible & (cumulative > bound[:, None])
+    chosen = tl.min(tl.where(exceeds, choice, last[:, None]), axis=1)
+    is_chosen = choice == chosen[:, None]
+    share = tl.sum(tl.where(is_chosen, terms, 0.0), axis=1)
+    up_to = tl.sum(tl.where(is_chosen, cumulative, 0.0), axis=1)
+    left = (bound - up_to + share) / tl.where(share > 0, share, 1.0)
+    return chosen, tl.minimum(tl.maximum(left, 0.0), 1.0)
+
+
 @triton.jit(do_not_specialize=[*SIZES, "sample_stride", "temperature_stride"])
 def relaxed(
     prefix,
@@ -97,11 +128,7 @@ def relaxed(
             given = load_row(noise, row, k, K, active, 0.0)
             logits += given.to(tl.float64)
         after = tl.where(active, tl.argmax(logits, axis=1), 0).to(tl.int64)
-        apart = (logits - zero_if_infinite(tl.max(logits, axis=1))[:, None]) / temperature[:, None]
-        terms = tl.exp(apart.to(dtype))
-        total = tl.sum(terms, axis=1)
-        share = terms / tl.where(total > 0, total, 1.0)[:, None]
-        share = tl.where(active[:, None], share, 0.0)
+        share = tl.where(active[:, None], relax(logits, temperature, dtype), 0.0)
         store_row(soft, row, k, K, is_chain, share)
         tl.store(path + row, after, mask=is_chain)
 
@@ -121,7 +148,7 @@ def exact(
     K: tl.constexpr,
     KP: tl.constexpr,
 ):
-    """The first state whose cumulative probability exceeds `uniform`; never an impossible one."""
+    """Each state with its probability, by uniform float64 noise [S, N, T]."""
     programs = tl.cdiv(num_chains, BN)  # of a sample
     chain, is_chain, length = chains_of(tl.program_id(0) % programs, lengths, num_chains, BN)
     sample = (tl.program_id(0) // programs).to(tl.int64)
@@ -146,12 +173,7 @@ def exact(
             active,
             step_stride,
         )
-        terms = tl.exp(logits - zero_if_infinite(tl.max(logits, axis=1))[:, None])
-        cumulative = tl.cumsum(terms, axis=1)
-        total = tl.max(cumulative, axis=1)
-        bound = tl.load(uniform + row, mask=active, other=0.0) * total
-        below = tl.sum((cumulative <= bound[:, None]).to(tl.int32), axis=1)
-        last_possible = tl.sum((cumulative < total[:, None]).to(tl.int32), axis=1)
-        chosen = tl.minimum(tl.minimum(below, last_possible), K - 1)
+        bound = tl.load(uniform + row, mask=active, other=0.0)
+        chosen, _ = invert_cdf(logits, bound)
         after = tl.where(active, chosen, 0).to(tl.int64)
         tl.store(path + row, after, mask=is_chain)

@@ -6,9 +6,11 @@ where sweeps are not RESIDENT) is made here, in log space. Nothing is added up b
 results do not differ from run to run.
 
 The gradient of a move from i to j, whose conditional probability is w_ij, is w_ij G_j and, where a
-mean is differentiated (MEAN is 1 for the entropy, 2 for given values, 3 for values on edges too),
+mean is differentiated (MEAN is 1 for the entropy, 2 for values on nodes, 3 for values on edges too,
+4 for values on edges alone),
     w_ij (G_j + M_j (F_i + V_ij - R_j)),   of edge values   w_ij M_j,
-with the names of csrc/expect.cpp.
+with the names of csrc/expect.cpp. The mean of what leads to a move, and that of what it leads into,
+may be two tensors.
 """
 
 import triton
@@ -33,6 +35,7 @@ def moves_gradient(
     edge_values,
     log_alpha,
     mean,
+    mean_into,
     node_values,
     grad,
     mass,
@@ -53,27 +56,28 @@ def moves_gradient(
     if MEAN > 0:
         mass_after = load_row(mass, row, j, K, active, 0.0)
         mean_before = load_row(mean, row - 1, i, K, active, 0.0)
-        mean_into = load_row(mean, row, j, K, active, 0.0)
+        into = load_row(mean_into, row, j, K, active, 0.0)
         of_values = w * mass_after[:, None, :]
-        added = mean_before[:, :, None] - mean_into[:, None, :]
+        added = mean_before[:, :, None] - into[:, None, :]
         if MEAN == 1:
             found += mass_after[:, None, :] * entr(w)
-        else:
+        elif MEAN < 4:
             added += load_row(node_values, row, j, K, active, 0.0)[:, None, :]
-        if MEAN == 3:
+        if MEAN >= 3:
             values = load_matrix(edge_values, move, i, j, K, active, 0.0)
             added += values.to(tl.float64)
         found += of_values * narrowed(added, w.dtype)
     return found, of_values
 
 
-@triton.jit(do_not_specialize=["num_chains", "num_steps", "chain_stride"])
+@triton.jit(do_not_specialize=["num_each", "num_chains", "num_steps", "chain_stride"])
 def shared_by_steps(
     transitions,
     edge_values,
     lengths,
     log_alpha,
     mean,
+    mean_into,
     node_values,
     careful,
     grad,
@@ -82,20 +86,21 @@ def shared_by_steps(
     masses,
     grad_edges,
     grad_values,
+    num_each,
     num_chains,
     num_steps,
     chain_stride,
     MEAN: tl.constexpr,
-    PER_CHAIN: tl.constexpr,
     RESIDENT: tl.constexpr,
     R: tl.constexpr,
     K: tl.constexpr,
     KP: tl.constexpr,
     BJ: tl.constexpr,
 ):
-    """Of edges [K, K] that all steps share, of one chain (program 0) or of all of them.
+    """Of edges [K, K] that all steps share, of so many chains each.
 
-    Program 1 counts columns. `pulls` and `masses` [.., K, K] are the sums of outer products.
+    Program 0 counts groups of chains, program 1 columns. `pulls` and `masses` [.., K, K] are the
+    sums of outer products.
     """
     owner = tl.program_id(0).to(tl.int64)
     i, j = tl.arange(0, KP), tl.program_id(1) * BJ + tl.arange(0, BJ)
@@ -104,9 +109,8 @@ def shared_by_steps(
     found = tl.zeros([KP, BJ], dtype=grad_edges.dtype.element_ty)
     of_values = found
 
-    first_chain, last_chain = owner, owner + 1
-    if not PER_CHAIN:
-        first_chain, last_chain = owner, owner + num_chains
+    first_chain = owner * num_each
+    last_chain = tl.minimum(first_chain + num_each, num_chains)
     for block in range(first_chain, last_chain, FLAGS):
         flag = block + tl.arange(0, FLAGS)
         flags = tl.load(careful + flag, mask=flag < last_chain, other=0)
@@ -122,6 +126,7 @@ def shared_by_steps(
                             edge_values,
                             log_alpha,
                             mean,
+                            mean_into,
                             node_values,
                             grad,
                             mass,
@@ -149,7 +154,7 @@ def shared_by_steps(
             of_values += weight * product
             if MEAN == 1:
                 found += entr(weight) * product
-            if MEAN == 3:
+            if MEAN >= 3:
                 values = load_matrix(edge_values, edges_at, i, j, K, yes, 0.0)
                 shifted = narrowed(values - value_shift(scores, values)[:, None, :], edge.dtype)
                 found += tl.sum(tl.where(edge > 0, edge * shifted, 0.0), axis=0) * product
@@ -165,6 +170,7 @@ def of_one_step(
     lengths,
     log_alpha,
     mean,
+    mean_into,
     node_values,
     grad,
     mass,
@@ -191,6 +197,7 @@ def of_one_step(
         edge_values,
         log_alpha,
         mean,
+        mean_into,
         node_values,
         grad,
         mass,
