@@ -353,7 +353,7 @@ def scaling(
     size = structure.size(*(base or usual.base))
     plan = scaling_benchmark.Plan(size, values, operations)
     arena = _arena(device, budget, quick)
-    with progress_bar(len(plan.cells())) as progress:
+    with progress_bar(plan.num_races) as progress:
         rows = scaling_benchmark.run(plan, arena, progress=progress)
     settings = {"base": str(size), "values": values, "limits": vars(arena.limits)}
     if structure.claim is not None:

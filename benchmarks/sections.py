@@ -130,15 +130,19 @@ def _exponent_table(summary: list[Record], notes: list[str]) -> Table:
         [
             *(line[key] for key in ("operation", "contender", "axis")),
             str(line["points"]),
-            *(_exponent(line[key]) for key in ("time_exponent", "memory_exponent")),
+            _exponent(line["time_exponent"], line.get("time_exponents")),
+            _exponent(line["memory_exponent"]),
         ]
         for line in summary
     ]
     return Table("Exponents over the larger half of the points", columns, lines, notes, texts=3)
 
 
-def _exponent(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.2f}"
+def _exponent(value: float | None, within: Sequence[float] | None = None) -> str:
+    """A slope and, if that is known, what it may be for all that the quartiles of times say."""
+    if value is None:
+        return NOTHING
+    return f"{value:.2f}" + (" ({:.2f}..{:.2f})".format(*within) if within else "")
 
 
 def _points_table(rows: list[Record]) -> Table:

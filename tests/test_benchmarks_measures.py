@@ -11,7 +11,7 @@ from benchmarks.estimators import ESTIMATORS, Setting, Target, others_mean
 from benchmarks.gradients import ERRORS_TO_TELL, Plan, assess, make_target, quality_of
 from benchmarks.memory import peak_bytes
 from benchmarks.rewards import REWARDS
-from benchmarks.scaling import fit_exponent
+from benchmarks.scaling import exponents_within, fit_exponent
 from benchmarks.tables import number
 from benchmarks.timing import Limits, Stopwatch, estimate, race, summarise
 from structdist import LinearChainCRF
@@ -117,6 +117,13 @@ def test_exponent_is_that_of_the_larger_half() -> None:
     assert fit_exponent(sizes, [max(s, 16.0) for s in sizes]) == pytest.approx(1.0)
     assert fit_exponent([1.0], [1.0]) is None
     assert fit_exponent([], []) is None
+
+
+def test_noise_widens_the_range_of_exponents() -> None:
+    """By hand: of two points the slope is the ratio of values over that of sizes, in logs."""
+    sizes, times = [8.0, 16.0], [(1.0, 2.0), (2.0, 8.0)]
+    assert exponents_within(sizes, times) == pytest.approx((0.0, 3.0))
+    assert exponents_within(sizes, [(1.0, 1.0), (2.0, 2.0)]) == pytest.approx((1.0, 1.0))
 
 
 def test_summary_is_median_and_quartiles() -> None:
