@@ -97,7 +97,11 @@ register(
     semi_markov_triton,
     SingleSteps(rescaled),
     semi_markov_rescaled,
-    operators=[semi_markov_operators.native_operators, semi_markov_operators.rescaled_operators],
+    operators=[
+        semi_markov_operators.native_operators,
+        semi_markov_operators.triton_operators,
+        semi_markov_operators.rescaled_operators,
+    ],
 )
 
 
