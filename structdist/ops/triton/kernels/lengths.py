@@ -38,30 +38,19 @@ def store_before(pointer, row, ago, k, mask, numbers, K: tl.constexpr):
 
 
 @triton.jit
-def table_entries(table, step, ago, k, length_stride, step_stride):
-    """Where the entries [BN, BL, KP] of segments stand that end with `step` [BN].
+def table_entries(shortest, longer, ago, k):
+    """Where the entries [BN, BL, KP] of segments stand that end with one step of each chain.
 
-    `table` [BN] is where those of a chain begin. The step is int64, since tables may be large.
+    `shortest` [BN] is where that of length one stands; each that is one step longer stands by
+    `longer` further on (or before).
     """
-    at = table[:, None] + (step[:, None] - ago[None, :]) * step_stride
-    at += (ago * length_stride)[None, :]
+    at = shortest[:, None] + (ago.to(tl.int64) * longer)[None, :]
     return at[:, :, None] + k[None, None, :]
 
 
 @triton.jit
 def weigh_lengths(
-    begins,
-    steps,
-    segments,
-    table,
-    row,
-    step,
-    ago,
-    k,
-    possible,
-    since,
-    step_stride,
-    K: tl.constexpr,
+    begins, steps, segments, shortest, longer, row, ago, k, possible, since, K: tl.constexpr
 ):
     """Log weights of segments, W alone, and the sum of the steps [BN, KP] for the next block.
 
@@ -70,9 +59,9 @@ def weigh_lengths(
     passed = widened(load_before(steps, row, ago, k, possible & (ago > 0)[None, :], 0.0, K))
     before = load_before(begins, row, ago, k, possible, float("-inf"), K)
     lead = before + (since[:, None, :] + tl.cumsum(passed, axis=1))
-    at = table_entries(table, step, ago, k, K, step_stride)
     inside = possible[:, :, None] & (k < K)[None, None, :]
-    scores = tl.load(segments + at, mask=inside, other=float("-inf"))
+    entries = segments + table_entries(shortest, longer, ago, k)
+    scores = tl.load(entries, mask=inside, other=float("-inf"))
     return lead + widened(scores), lead, since + tl.sum(passed, axis=1)
 
 
@@ -81,14 +70,13 @@ def sum_over_lengths(
     begins,
     steps,
     segments,
-    table,
+    shortest,
+    longer,
     row,
-    step,
     t,
     k,
     active,
     num_lengths,
-    step_stride,
     dtype: tl.constexpr,
     K: tl.constexpr,
     BL: tl.constexpr,
@@ -104,7 +92,7 @@ def sum_over_lengths(
     for first in range(0, tl.minimum(num_lengths, t + 1), BL):
         ago, possible = lengths_from(first, t, num_lengths, active, BL)
         logits, lead, since = weigh_lengths(
-            begins, steps, segments, table, row, step, ago, k, possible, since, step_stride, K
+            begins, steps, segments, shortest, longer, row, ago, k, possible, since, K
         )
         higher = tl.maximum(peak, tl.max(logits, axis=1))
         level = zero_if_infinite(higher)
@@ -129,19 +117,9 @@ def hand_out(shares, grad_begins, row, ago, k, possible, is_new, num_lengths, K:
 
 
 @triton.jit
-def add_to_table(
-    pointer,
-    table,
-    step,
-    ago,
-    k,
-    possible,
-    shares,
-    step_stride,
-    K: tl.constexpr,
-):
+def add_to_table(pointer, shortest, longer, ago, k, possible, shares, K: tl.constexpr):
     """Add shares of a gradient to the entries of segments that end with a step."""
-    at = table_entries(table, step, ago, k, K, step_stride)
+    entries = pointer + table_entries(shortest, longer, ago, k)
     inside = possible[:, :, None] & (k < K)[None, None, :]
-    so_far = tl.load(pointer + at, mask=inside, other=0.0)
-    tl.store(pointer + at, so_far + shares, mask=inside)
+    so_far = tl.load(entries, mask=inside, other=0.0)
+    tl.store(entries, so_far + shares, mask=inside)

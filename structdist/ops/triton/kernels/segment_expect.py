@@ -46,15 +46,13 @@ def bring_along(
     mean_begins,
     node_values,
     segment_values,
-    table,
+    shortest,
+    longer,
     row,
-    step,
     ago,
     k,
     possible,
     passed,
-    step_stride,
-    length_stride,
     ENTROPY: tl.constexpr,
     K: tl.constexpr,
 ):
@@ -67,9 +65,9 @@ def bring_along(
         nodes = load_before(node_values, row, ago, k, possible, 0.0, K).to(tl.float64)
         brought += passed[:, None, :] + tl.cumsum(nodes, axis=1)
         passed += tl.sum(nodes, axis=1)
-        at = table_entries(table, step, ago, k, length_stride, step_stride)
         inside = possible[:, :, None] & (k < K)[None, None, :]
-        brought += tl.load(segment_values + at, mask=inside, other=0.0).to(tl.float64)
+        entries = segment_values + table_entries(shortest, longer, ago, k)
+        brought += tl.load(entries, mask=inside, other=0.0).to(tl.float64)
     return brought, passed
 
 
@@ -109,6 +107,7 @@ def forward(
     k = tl.arange(0, KP)
     first_row, edges_at, table = chain * num_steps, chain * chain_stride, chain * table_stride
     value_table = chain * value_stride
+    longer, value_longer = K - table_step_stride, value_length_stride - value_step_stride
     dtype = segments.dtype.element_ty
     here = tl.zeros([BN, KP], dtype=tl.float64)  # the mean of what ends with the step before
     for t in range(0, tl.max(length)):
@@ -116,6 +115,8 @@ def forward(
         moved = active & (t > 0)
         row = first_row + t
         step = row - first_row
+        shortest = table + step * table_step_stride
+        value_shortest = value_table + step * value_step_stride
         move = edges_at + (step - 1) * step_stride
         before = load_row(ends, row - 1, k, K, moved, float("-inf"))
         for first in range(0, K, BJ):
@@ -130,20 +131,7 @@ def forward(
             store_row(mean_begins, row, j, K, active, into)
         tl.debug_barrier()
         log_sum, _largest = sum_over_lengths(
-            begins,
-            steps,
-            segments,
-            table,
-            row,
-            step,
-            t,
-            k,
-            active,
-            num_lengths,
-            table_step_stride,
-            dtype,
-            K,
-            BL,
+            begins, steps, segments, shortest, longer, row, t, k, active, num_lengths, dtype, K, BL
         )
         log_sum = zero_if_infinite(log_sum)[:, None, :]
         since = tl.zeros([BN, KP], dtype=tl.float64)
@@ -152,32 +140,19 @@ def forward(
         for first in range(0, tl.minimum(num_lengths, t + 1), BL):
             ago, possible = lengths_from(first, t, num_lengths, active, BL)
             logits, _lead, since = weigh_lengths(
-                begins,
-                steps,
-                segments,
-                table,
-                row,
-                step,
-                ago,
-                k,
-                possible,
-                since,
-                table_step_stride,
-                K,
+                begins, steps, segments, shortest, longer, row, ago, k, possible, since, K
             )
             brought, passed = bring_along(
                 mean_begins,
                 node_values,
                 segment_values,
-                value_table,
+                value_shortest,
+                value_longer,
                 row,
-                step,
                 ago,
                 k,
                 possible,
                 passed,
-                value_step_stride,
-                value_length_stride,
                 ENTROPY,
                 K,
             )
@@ -245,6 +220,8 @@ def adjoint(
     first_row, edges_at, table = chain * num_steps, chain * chain_stride, chain * table_stride
     value_table, grad_table = chain * value_stride, chain * grad_table_stride
     mass_table = chain * mass_table_stride
+    longer, value_longer = K - table_step_stride, value_length_stride - value_step_stride
+    grad_longer, mass_longer = K - grad_table_step_stride, K - mass_table_step_stride
     longest, has_step = tl.max(length), length > 0
     dtype = grad_emissions.dtype.element_ty
 
@@ -262,6 +239,10 @@ def adjoint(
         active, follows = t < length, t < length - 1
         row = first_row + t
         step = row - first_row
+        shortest = table + step * table_step_stride
+        value_shortest = value_table + step * value_step_stride
+        grad_shortest = grad_table + step * grad_table_step_stride
+        mass_shortest = mass_table + step * mass_table_step_stride
         move = edges_at + step * step_stride
         is_last = (t == length - 1)[:, None]
         grad, mass = tl.where(is_last, end_grad, 0.0), tl.where(is_last, end_mass, 0.0)
@@ -286,20 +267,7 @@ def adjoint(
             mass += tl.sum(moved_mass, axis=2)
 
         log_sum, _largest = sum_over_lengths(
-            begins,
-            steps,
-            segments,
-            table,
-            row,
-            step,
-            t,
-            k,
-            active,
-            num_lengths,
-            table_step_stride,
-            dtype,
-            K,
-            BL,
+            begins, steps, segments, shortest, longer, row, t, k, active, num_lengths, dtype, K, BL
         )
         log_sum = zero_if_infinite(log_sum)[:, None, :]
         since = tl.zeros([BN, KP], dtype=tl.float64)
@@ -308,32 +276,19 @@ def adjoint(
         for first in range(0, tl.minimum(num_lengths, t + 1), BL):
             ago, possible = lengths_from(first, t, num_lengths, active, BL)
             logits, _lead, since = weigh_lengths(
-                begins,
-                steps,
-                segments,
-                table,
-                row,
-                step,
-                ago,
-                k,
-                possible,
-                since,
-                table_step_stride,
-                K,
+                begins, steps, segments, shortest, longer, row, ago, k, possible, since, K
             )
             brought, passed = bring_along(
                 mean_begins,
                 node_values,
                 segment_values,
-                value_table,
+                value_shortest,
+                value_longer,
                 row,
-                step,
                 ago,
                 k,
                 possible,
                 passed,
-                value_step_stride,
-                value_length_stride,
                 ENTROPY,
                 K,
             )
@@ -349,29 +304,9 @@ def adjoint(
                 masses, mass_begins, row, ago, k, possible, is_new, num_lengths, K
             )
             if SEGMENTS:
-                add_to_table(
-                    grad_segments,
-                    grad_table,
-                    step,
-                    ago,
-                    k,
-                    possible,
-                    pulled,
-                    grad_table_step_stride,
-                    K,
-                )
+                add_to_table(grad_segments, grad_shortest, grad_longer, ago, k, possible, pulled, K)
             if SEGMENT_VALUES:
-                add_to_table(
-                    mass_segments,
-                    mass_table,
-                    step,
-                    ago,
-                    k,
-                    possible,
-                    masses,
-                    mass_table_step_stride,
-                    K,
-                )
+                add_to_table(mass_segments, mass_shortest, mass_longer, ago, k, possible, masses, K)
         store_row(grad_emissions, row, k, K, active, covered)
         store_row(grad_nodes, row, k, K, active, covered_mass)
     fill_padding(grad_emissions, chain, k, length, num_steps, K, is_chain)

@@ -96,6 +96,7 @@ def forward(
     chain, is_chain, length = chains_of(tl.program_id(0), lengths, num_chains, BN)
     k = tl.arange(0, KP)
     first_row, edges_at, table = chain * num_steps, chain * chain_stride, chain * table_stride
+    longer = K - table_step_stride
     dtype = weights.dtype.element_ty
     here = tl.full([BN, KP], float("-inf"), tl.float64)  # `ends` of the step before
     total_norm = tl.zeros([BN], dtype=tl.float64)
@@ -112,6 +113,7 @@ def forward(
         moved = active & (t > 0)
         row = first_row + t
         step = row - first_row
+        shortest = table + step * table_step_stride
         emission = load_row(emissions, row, k, K, active, float("-inf"))
         begin = here
         if RESIDENT:
@@ -130,20 +132,7 @@ def forward(
         store_row(begins, row, k, K, active, begin)
         tl.debug_barrier()
         log_sum, largest = sum_over_lengths(
-            begins,
-            steps,
-            segments,
-            table,
-            row,
-            step,
-            t,
-            k,
-            active,
-            num_lengths,
-            table_step_stride,
-            dtype,
-            K,
-            BL,
+            begins, steps, segments, shortest, longer, row, t, k, active, num_lengths, dtype, K, BL
         )
         emission = widened(emission)
         norm = zero_if_infinite(tl.max(largest + emission, axis=1))
@@ -165,6 +154,7 @@ def forward(
 
 @triton.jit
 def add_single(
+    shares,
     of_lengths,
     path,
     chain,
@@ -178,7 +168,6 @@ def add_single(
     num_chains,
     num_steps,
     K: tl.constexpr,
-    shares,
 ):
     """Shares, and gradients that the segments of paths [S, N, T] get besides, by length."""
     for sample in range(0, num_samples):
@@ -247,6 +236,7 @@ def adjoint(
     k = tl.arange(0, KP)
     first_row, edges_at, table = chain * num_steps, chain * chain_stride, chain * table_stride
     grad_table = chain * grad_table_stride
+    longer, grad_longer = K - table_step_stride, K - grad_table_step_stride
     longest, has_step = tl.max(length), length > 0
     dtype = grad_emissions.dtype.element_ty
     zeros = tl.zeros([BN, KP], dtype=dtype)
@@ -266,6 +256,8 @@ def adjoint(
         active, follows = t < length, t < length - 1
         row = first_row + t
         step = row - first_row
+        shortest = table + step * table_step_stride
+        grad_shortest = grad_table + step * grad_table_step_stride
         grad = zeros
         if FROM_LOG_Z:
             grad = tl.where((t == length - 1)[:, None], ending, 0.0)
@@ -295,20 +287,7 @@ def adjoint(
                 grad += tl.sum(given_after(before, scores) * after[:, None, :], axis=2)
 
         log_sum, _largest = sum_over_lengths(
-            begins,
-            steps,
-            segments,
-            table,
-            row,
-            step,
-            t,
-            k,
-            active,
-            num_lengths,
-            table_step_stride,
-            dtype,
-            K,
-            BL,
+            begins, steps, segments, shortest, longer, row, t, k, active, num_lengths, dtype, K, BL
         )
         log_sum = zero_if_infinite(log_sum)[:, None, :]
         since = tl.zeros([BN, KP], dtype=tl.float64)
@@ -316,22 +295,12 @@ def adjoint(
         for first in range(0, tl.minimum(num_lengths, t + 1), BL):
             ago, possible = lengths_from(first, t, num_lengths, active, BL)
             logits, _lead, since = weigh_lengths(
-                begins,
-                steps,
-                segments,
-                table,
-                row,
-                step,
-                ago,
-                k,
-                possible,
-                since,
-                table_step_stride,
-                K,
+                begins, steps, segments, shortest, longer, row, ago, k, possible, since, K
             )
             shares = tl.exp((logits - log_sum).to(dtype)) * grad[:, None, :]
             if not FROM_LOG_Z:
                 shares = add_single(
+                    shares,
                     of_lengths,
                     path,
                     chain,
@@ -345,23 +314,12 @@ def adjoint(
                     num_chains,
                     num_steps,
                     K,
-                    shares,
                 )
             covered += hand_out(
                 shares, grad_begins, row, ago, k, possible, t == length - 1, num_lengths, K
             )
             if SEGMENTS:
-                add_to_table(
-                    grad_segments,
-                    grad_table,
-                    step,
-                    ago,
-                    k,
-                    possible,
-                    shares,
-                    grad_table_step_stride,
-                    K,
-                )
+                add_to_table(grad_segments, grad_shortest, grad_longer, ago, k, possible, shares, K)
         store_row(grad_emissions, row, k, K, active, covered)
 
     tl.store(careful + chain, is_careful, mask=is_chain)

@@ -55,12 +55,14 @@ def forward(
     chain, is_chain, length = chains_of(tl.program_id(0), lengths, num_chains, BN)
     k = tl.arange(0, KP)
     first_row, edges_at, table = chain * num_steps, chain * chain_stride, chain * table_stride
+    longer = K - table_step_stride
     here = tl.full([BN, KP], float("-inf"), tl.float64)
     for t in range(0, tl.max(length)):
         active = t < length
         moved = active & (t > 0)
         row = first_row + t
         step = row - first_row
+        shortest = table + step * table_step_stride
         move = edges_at + (step - 1) * step_stride
         for first in range(0, K, BJ):
             j = first + tl.arange(0, BJ)
@@ -75,18 +77,7 @@ def forward(
         for first in range(0, tl.minimum(num_lengths, t + 1), BL):
             ago, possible = lengths_from(first, t, num_lengths, active, BL)
             logits, _lead, since = weigh_lengths(
-                begins,
-                emissions,
-                segments,
-                table,
-                row,
-                step,
-                ago,
-                k,
-                possible,
-                since,
-                table_step_stride,
-                K,
+                begins, emissions, segments, shortest, longer, row, ago, k, possible, since, K
             )
             largest, place = tl.max(logits, axis=1, return_indices=True)
             size = tl.where(largest > best, first + place, size)
@@ -131,12 +122,13 @@ def adjoint(
     chain, is_chain, length = chains_of(tl.program_id(0), lengths, num_chains, BN)
     k = tl.arange(0, KP)
     first_row, grad_table = chain * num_steps, chain * grad_table_stride
+    grad_longer = K - grad_table_step_stride
     longest = tl.max(length)
     for back in range(0, longest):
         t = longest - 1 - back
         active, follows = t < length, t < length - 1
         row = first_row + t
-        step = row - first_row
+        grad_shortest = grad_table + (row - first_row) * grad_table_step_stride
         grad = load_row(upstream, row, k, K, active, 0.0)
         tl.debug_barrier()
         for first in range(0, K, BJ):
@@ -151,6 +143,7 @@ def adjoint(
             ago, possible = lengths_from(first, t, num_lengths, active, BL)
             shares = tl.where(size[:, None, :] == ago[None, :, None], grad[:, None, :], 0.0)
             shares = add_single(
+                shares,
                 of_lengths,
                 path,
                 chain,
@@ -164,22 +157,11 @@ def adjoint(
                 num_chains,
                 num_steps,
                 K,
-                shares,
             )
             covered += hand_out(
                 shares, grad_begins, row, ago, k, possible, t == length - 1, num_lengths, K
             )
             if SEGMENTS:
-                add_to_table(
-                    grad_segments,
-                    grad_table,
-                    step,
-                    ago,
-                    k,
-                    possible,
-                    shares,
-                    grad_table_step_stride,
-                    K,
-                )
+                add_to_table(grad_segments, grad_shortest, grad_longer, ago, k, possible, shares, K)
         store_row(grad_emissions, row, k, K, active, covered)
     fill_padding(grad_emissions, chain, k, length, num_steps, K, is_chain)
