@@ -172,7 +172,7 @@ STRUCTDIST_EXPORT int64_t segment_layout(int64_t* numbers, int64_t room) {
       sizeof(SegmentGrad),       sizeof(SegmentDraws),     sizeof(SegmentSoftGrad),
       sizeof(SegmentEvents),     sizeof(SegmentEventGrad), sizeof(SegmentExpectation),
       sizeof(SegmentExpectGrad), sizeof(SegmentBest),      sizeof(SegmentPrefixGrad),
-      sizeof(SegmentPaths),
+      sizeof(SegmentPaths),      sizeof(SegmentNodes),
   };
   const int64_t count = sizeof(found) / sizeof(found[0]);
   for (int64_t i = 0; i < count && i < room; ++i) numbers[i] = found[i];

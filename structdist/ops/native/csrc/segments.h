@@ -6,7 +6,7 @@
 
 namespace structdist {
 
-constexpr int64_t kSegmentVersion = 2;
+constexpr int64_t kSegmentVersion = 3;
 
 // Where what belongs to segments stands: by chain, first step and length, then by label. Strides
 // are 0 where it is shared.
@@ -156,6 +156,16 @@ struct SegmentPaths {
   void* grad_emissions;    // [N, T, K], zeros; or none
   void* grad_transitions;  // in the form of the transitions, zeros; or none
   void* grad_segments;     // in the form of the segments, zeros; or none
+};
+
+// Nodes of linear chains, and segments of one step. The strides of segments are 0 where chains, or
+// steps, share them.
+struct SegmentNodes {
+  int64_t num_chains, num_steps, num_labels;
+  const void* nodes;     // [N, T, K]
+  const void* segments;  // [K], [N, K] or [N, T, K]; or none
+  int64_t chain_stride, step_stride;
+  void* out;  // [N, T, K]; or of the form of segments
 };
 
 // 0 in place of the largest of nothing.
