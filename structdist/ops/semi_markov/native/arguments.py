@@ -41,6 +41,7 @@ class StateArguments(ctypes.Structure):
 class GradArguments(ctypes.Structure):
     _fields_ = [
         ("upstream", POINTER),
+        ("grad_log_z", POINTER),
         ("num_samples", INT),
         ("of_lengths", POINTER),
         ("labels", POINTER),
