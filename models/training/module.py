@@ -13,8 +13,8 @@ from models.config import SCHEDULES, RunConfig
 from models.data.batch import Batch
 from models.data.sources import SourceVocabulary
 from models.errors import TrainingDivergedError
-from models.estimators import Knobs, build_estimator
 from models.evaluation import Scores, Tally
+from models.objective import Knobs, build_objective
 from models.template_vae import build_model
 
 TRAINING, VALIDATION, VARIANCE = range(3)  # what random numbers are drawn for
@@ -40,7 +40,7 @@ class TrainingModule(lightning.LightningModule):
         super().__init__()
         self.config, self.vocabulary, self.casing = config, vocabulary, casing
         self.steps_per_epoch = steps_per_epoch
-        self.estimator = build_estimator(config.objective)
+        self.objective = build_objective(config.objective)
         self.model = build_model(config, vocabulary)
         self._loss = self._gradient_norm = torch.zeros(())
         self._knobs = Knobs()
@@ -72,7 +72,7 @@ class TrainingModule(lightning.LightningModule):
         self.seed_draws(TRAINING, self.global_rank)
         self._knobs = self.knobs()
         self._set_learning_rate()
-        loss = self.estimator.loss(self.model, batch, self._knobs)
+        loss = self.objective.loss(self.model, batch, self._knobs)
         self._loss = loss.detach()
         self.log("train/loss", self._loss, prog_bar=True, logger=False)
         return loss
