@@ -6,8 +6,8 @@ the reward is, the entropy, and what schedules turn are said here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import dataclass, is_dataclass, replace
+from typing import Any, Protocol
 
 from torch import Tensor
 
@@ -39,6 +39,14 @@ class Objective(Protocol):
         """A scalar, per sentence, whose gradient is the estimate (with its sign turned)."""
         ...
 
+    def state_dict(self) -> dict[str, Any]:
+        """What it has learnt, of plain types."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave."""
+        ...
+
 
 @dataclass(frozen=True)
 class LanguageModel:
@@ -49,6 +57,12 @@ class LanguageModel:
     def loss(self, model: TemplateVAE, batch: Batch, knobs: Knobs) -> Tensor:
         return -model.log_joint(batch, word_dropout=knobs.word_dropout).total().mean()
 
+    def state_dict(self) -> dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        pass
+
 
 @dataclass(frozen=True)
 class Templates:
@@ -56,8 +70,7 @@ class Templates:
 
     An estimator that weighs templates by their reward counts a `target_gradient` share of log p(z)
     in it. With 0 that is less than the relaxed estimators have: there log p(z) still reaches q
-    through the decoder's inputs. The decoder learns log p(z) whatever the share. (One that takes
-    both the reward and its gradient, such as REBAR, is unbiased if the share is 1.)
+    through the decoder's inputs. The decoder learns log p(z) whatever the share.
     """
 
     estimator: Estimator
@@ -80,6 +93,15 @@ class Templates:
 
         estimate = self._at(knobs.temperature).estimate(posterior, reward)
         return -estimate.surrogate - knobs.beta * posterior.entropy().mean()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Of settings that adapt themselves, such as the step of adaptive I-MLE."""
+        values = {name: getattr(self.estimator, name) for name in self.estimator.settings}
+        return {name: dict(vars(value)) for name, value in values.items() if is_dataclass(value)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for name, learnt in state.items():
+            vars(getattr(self.estimator, name)).update(learnt)
 
     @property
     def _weighs_by_reward(self) -> bool:

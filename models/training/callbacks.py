@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import lightning
@@ -11,6 +12,7 @@ from lightning.pytorch.utilities import rank_zero_warn
 from torch import Tensor
 
 from models.data.batch import Batch
+from models.objective import Objective
 from models.training.module import VARIANCE, TrainingModule
 from structdist.estimators import log_variance_ratio
 
@@ -67,14 +69,16 @@ class GradientVariance(lightning.Callback):
         was_training = module.model.training
         module.model.eval()
         module.seed_draws(VARIANCE)
-        probe = self.probe.to(module.device)
+        probe, objective = self.probe.to(module.device), deepcopy(module.objective)
         with torch.backends.cudnn.flags(enabled=False):  # it has no gradient in eval mode
-            draws = torch.stack([_inference_gradient(module, probe) for _ in range(GRADIENTS)])
+            draws = torch.stack(
+                [_inference_gradient(module, objective, probe) for _ in range(GRADIENTS)]
+            )
         module.model.train(was_training)
         return log_variance_ratio(draws)
 
 
-def _inference_gradient(module: TrainingModule, batch: Batch) -> Tensor:
+def _inference_gradient(module: TrainingModule, objective: Objective, batch: Batch) -> Tensor:
     parameters = list(module.model.inference_network.parameters())  # type: ignore[union-attr]
-    loss = module.objective.loss(module.model, batch, module.knobs())
+    loss = objective.loss(module.model, batch, module.knobs())
     return torch.cat([g.flatten() for g in torch.autograd.grad(loss, parameters)])

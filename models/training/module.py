@@ -21,6 +21,7 @@ TRAINING, VALIDATION, VARIANCE = range(3)  # what random numbers are drawn for
 LOG_EVERY = 10  # steps
 HOPELESS = 1e12  # a loss, or gradient norm, from which no run comes back
 RUN_KEY = "structdist_run"  # where a checkpoint keeps its settings and vocabulary
+OBJECTIVE_KEY = "structdist_objective"  # and what the estimator has learnt, if it learns
 
 
 class TrainingModule(lightning.LightningModule):
@@ -128,12 +129,16 @@ class TrainingModule(lightning.LightningModule):
         self.log_dict(shown, logger=False, sync_dist=True)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint[OBJECTIVE_KEY] = self.objective.state_dict()
         checkpoint[RUN_KEY] = {
             "config": self.config.as_dict(),
             "words": self.vocabulary.words.real_words,
             "keys": self.vocabulary.keys.real_words,
             "casing": self.casing,
         }
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self.objective.load_state_dict(checkpoint.get(OBJECTIVE_KEY, {}))
 
 
 def _mix(*numbers: int) -> int:

@@ -118,9 +118,10 @@ def test_a_fixed_target_keeps_the_prior_from_pulling_at_the_states(name, model, 
     assert not torch.allclose(grads[0], grads[1])
 
 
-@pytest.mark.parametrize("name", ["reinforce-ms", "reinforce-ms-c"])
-@pytest.mark.parametrize("share", [0.0, 1.0])
-def test_reinforce_is_unbiased(name, share, model):
+@pytest.mark.parametrize(
+    ("name", "share"), [("reinforce-ms", 0.0), ("reinforce-ms-c", 1.0), ("muprop", 0.5)]
+)
+def test_unbiased_ones_are(name, share, model):
     """Against the gradient of the exact objective, by enumeration of all templates."""
     batch = Batch(torch.tensor([[4, 5, 2]]), torch.tensor([3]))
     knobs = Knobs(beta=0.2, target_gradient=share)
