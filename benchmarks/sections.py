@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks import load, overhead, plots
 from benchmarks.checks import GRADIENT_TOLERANCE
-from benchmarks.gradients.break_even import YARDSTICK
+from benchmarks.gradients.errors import YARDSTICK
 from benchmarks.gradients.plots import plot_gradients
 from benchmarks.gradients.quality import ERRORS_TO_TELL
 from benchmarks.gradients.tables import gradient_tables
@@ -250,15 +250,19 @@ SECTIONS = {
         "enumeration, or from so many draws that its error is small (each table says which). "
         "Everything is relative to |g*|: bias is |mean - g*|, which an unbiased estimator shows as "
         f"large as its error by chance; below {ERRORS_TO_TELL:g} such errors it is not shown to be "
-        "one. Variance is the trace of the covariance of one estimate, squared error what both "
-        "make. Log variance ratio is log(Var / |mean|) (Fu et al., 2020, section 5.1), the mean "
-        "over coordinates. Every estimate calls the reward equally often. At equal time, estimates "
-        f"are repeated as often as the time of one by {YARDSTICK} allows, with the median times "
-        f"of {TIMED_CHAINS} chains in a batch and f = {TIMED_FUNCTION}, from scores to gradients, "
-        "side by side. A biased estimator has a smaller error up to some number of reward calls, "
-        "beyond which only variance falls. `reinforce-c` takes off the exact mean reward, which "
-        "nobody knows in practice; rewards have random weights, that shrink with the square root "
-        "of the length. Means over random problems of each kind.",
+        "one. Cosine is that of the expected estimate and g*. Variance is the trace of the "
+        "covariance of one estimate. Log variance ratio is log(Var / |mean|) (Fu et al., 2020, "
+        "section 5.1), the mean over coordinates. Squared error is squared bias and variance; a "
+        "gradient of 0 has the error 1. Error of direction is the least squared error that a "
+        "factor on the estimate leaves: a learning rate is one, too. It lies between 0 and 1. "
+        "Unbiased estimators have a bias of 0 in both, by theory. "
+        "Every estimate calls the reward equally often. At equal time, estimates are repeated as "
+        f"often as the time of one by {YARDSTICK} allows, with the median times of {TIMED_CHAINS} "
+        f"chains in a batch and f = {TIMED_FUNCTION}, from scores to gradients, side by side. "
+        "With more reward calls only variance falls, so a biased estimator is the better one up to "
+        "some number of them. `reinforce-c` takes off the exact mean reward, which nobody knows in "
+        "practice. Scores and weights of rewards are random, and weights shrink with the square "
+        "root of the length; means over several such problems.",
         gradient_tables,
         plot_gradients,
         ("function", "length", "estimator", "temperature"),

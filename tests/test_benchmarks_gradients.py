@@ -11,7 +11,13 @@ from typer.testing import CliRunner
 
 from benchmarks.commands import app
 from benchmarks.gradients import truth
-from benchmarks.gradients.break_even import CALLS, TIME, break_evens, first_length
+from benchmarks.gradients.errors import (
+    DIRECTION,
+    SQUARED,
+    break_evens,
+    error_of,
+    first_length,
+)
 from benchmarks.gradients.problems import PROBLEMS, Problem, random_problem
 from benchmarks.gradients.quality import Quality, mean_quality, quality_of
 from benchmarks.gradients.rewards import FUNCTIONS, Reward
@@ -119,7 +125,9 @@ def test_quality_of_known_estimates() -> None:
     assert quality.variance == pytest.approx(2 / 25)
     assert quality.bias_error == pytest.approx(1 / 5)
     assert quality.squared_bias == pytest.approx((4 - 1) / 25)
-    assert quality.squared_error == pytest.approx((4 - 1 + 2) / 25)
+    assert quality.projection == pytest.approx(1 + 2 * 3 / 25)
+    assert quality.squared_norm == pytest.approx((25 + 16 - 1) / 25)  # |(5, 4)|^2, less chance
+    assert quality.cosine == pytest.approx(31 / 25 / (40 / 25) ** 0.5)
     assert quality.log_variance_ratio == pytest.approx(torch.tensor(2 / 5).log().item())
 
 
@@ -132,30 +140,67 @@ def test_the_error_of_a_reference_counts() -> None:
 
 
 def test_mean_quality() -> None:
-    one, other = Quality(1.0, 3.0, 0.0, 2.0, None), Quality(0.5, 4.0, 2.0, 4.0, -1.0)
+    one = Quality(1.0, 1.0, 3.0, 0.0, 2.0, None)
+    other = Quality(0.5, 2.0, 4.0, 2.0, 4.0, -1.0)
     mean = mean_quality([one, other])
-    assert (mean.cosine, mean.variance, mean.log_variance_ratio) == (0.75, 3.0, -1.0)
+    assert (mean.projection, mean.squared_norm) == (0.75, 1.5)
+    assert (mean.variance, mean.log_variance_ratio) == (3.0, -1.0)
     assert mean.squared_bias == pytest.approx((9 + 16) / 2 - 4 / 2)
 
 
-def row(estimator: str, length: int, **numbers: float | None) -> dict[str, object]:
-    same = {"function": "linear", "temperature": None, "unbiased": estimator == "reinforce-ms"}
-    return {"estimator": estimator, "length": length, **same, **numbers}
+def row(estimator: str, variance: float, seconds: float | None = 1.0) -> dict[str, object]:
+    """Biased ones have a squared bias of 0.25 and a cosine of 0.8, and are half too short."""
+    same = {"function": "linear", "length": 4, "temperature": None}
+    quality = {"squared_bias": 0.25, "projection": 0.4, "squared_norm": 0.25}
+    unbiased = estimator == "reinforce-ms"
+    numbers = {"variance": variance, "seconds": seconds, "unbiased": unbiased}
+    return {"estimator": estimator, **same, **quality, **numbers}
 
 
-def test_break_evens() -> None:
-    """With n calls each: 0.25 + 1 * 8 / n is below 5 * 8 / n while n < 128."""
+def test_errors() -> None:
+    """The best factor of direction is found by search."""
+    biased, unbiased = row("simple", 2.0), row("reinforce-ms", 2.0)
+    assert error_of(biased, SQUARED) == pytest.approx(2.25)
+    assert error_of(unbiased, SQUARED, relative_cost=3.0) == 6.0
+    factors = torch.linspace(0, 2, 2001)
+    for line, projection, squared_norm in ((biased, 0.4, 0.25), (unbiased, 1.0, 1.0)):
+        searched = (1 - 2 * factors * projection + factors**2 * (squared_norm + 2.0)).min()
+        assert error_of(line, DIRECTION) == pytest.approx(searched.item(), abs=1e-6)
+    assert error_of({**biased, "projection": -0.4}, DIRECTION) == 1.0
+
+
+def repeated(line: dict[str, object], share: float) -> dict[str, object]:
+    return {**line, "variance": share * line["variance"]}
+
+
+@pytest.mark.parametrize("criterion", [SQUARED, DIRECTION])
+def test_errors_are_equal_where_they_break_even(criterion: str) -> None:
+    """Of estimates of 8 calls, repeated until that number of calls is reached."""
+    rows = [row("reinforce-ms", 5.0), row("gumbel-crf", 0.2, seconds=3.0)]
+    (found,) = break_evens(rows, calls=8)
+    for key, cost in (("calls", 1.0), ("time", 3.0)):
+        share = 8 / found[criterion][key]
+        assert 0 < share < 1
+        yardstick, biased = (repeated(line, share) for line in rows)
+        expected = error_of(yardstick, criterion)
+        assert error_of(biased, criterion, cost) == pytest.approx(expected)
+        assert error_of(repeated(biased, 2), criterion, cost) < error_of(
+            repeated(yardstick, 2), criterion
+        )
+
+
+def test_some_never_break_even() -> None:
+    exact = {"squared_bias": 0.0, "projection": 0.5}
     rows = [
-        row("reinforce-ms", 4, variance=5.0, squared_bias=0.0, seconds=1.0),
-        row("gumbel-crf", 4, variance=1.0, squared_bias=0.25, seconds=3.0),
-        row("imle", 4, variance=2.0, squared_bias=0.25, seconds=3.0),
-        row("simple", 4, variance=1.0, squared_bias=0.0, seconds=None),
+        row("reinforce-ms", 5.0),
+        row("imle", 6.0, seconds=None),
+        {**row("simple", 1.0), **exact},
+        {**row("reinmax", 1.0), "projection": -0.1},
     ]
-    gumbel, imle, simple = break_evens(rows, calls=8)
-    assert (gumbel[CALLS], gumbel[TIME]) == (128, 64)
-    assert (imle[CALLS], imle[TIME]) == (96, 0)
-    assert simple[CALLS] is None  # no bias: the better one always
-    assert TIME not in simple
+    noisy, unbiased, opposite = break_evens(rows, calls=8)
+    assert noisy[SQUARED] == noisy[DIRECTION] == {"calls": 0.0}  # nor was it timed
+    assert unbiased[SQUARED] == unbiased[DIRECTION] == {"calls": None, "time": None}
+    assert opposite[DIRECTION] == {"calls": 0.0, "time": 0.0}
 
 
 @pytest.mark.parametrize(
@@ -163,9 +208,9 @@ def test_break_evens() -> None:
     [((9, 9, 9), 4), ((7, 9, 9), 8), ((9, 7, 9), 16), ((9, 9, 7), None), ((8, None, 9), 8)],
 )
 def test_first_length(calls: tuple[float | None, ...], expected: int | None) -> None:
-    lines = [{"length": n, CALLS: x} for n, x in zip((4, 8, 16), calls, strict=True)]
-    assert first_length(lines, CALLS, budget=8) == expected
-    assert first_length(lines, TIME, budget=8) is None  # nothing was timed
+    lines = [{"length": n, SQUARED: {"calls": x}} for n, x in zip((4, 8, 16), calls, strict=True)]
+    assert first_length(lines, SQUARED, "calls", budget=8) == expected
+    assert first_length(lines, SQUARED, "time", budget=8) is None  # nothing was timed
 
 
 TINY = "--quick --runs 4 --length 3 --states 2 --calls 3 --problems 2"

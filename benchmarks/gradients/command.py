@@ -8,7 +8,7 @@ from typing import Annotated
 import torch
 import typer
 
-from benchmarks.gradients.break_even import break_evens
+from benchmarks.gradients.errors import break_evens
 from benchmarks.gradients.rewards import FUNCTIONS
 from benchmarks.gradients.run import NAMES, Plan, run
 from benchmarks.gradients.times import TIMED_FUNCTION, measure_times, times_of

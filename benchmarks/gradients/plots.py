@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import matplotlib
@@ -11,87 +12,82 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
-from benchmarks.gradients.break_even import CALLS, TIME, YARDSTICK
-from benchmarks.gradients.tables import by_label, middle_length, squared_error
+from benchmarks.gradients.errors import DIRECTION, SQUARED, YARDSTICK, error_of
+from benchmarks.gradients.tables import by_label, error_in_time, middle_length
 from benchmarks.results import Record, Results
+from structdist.estimators import ESTIMATORS
 
-DPI = 110
+DPI = 90
 STYLES = ("-", "--", ":", "-.")
-Panel = Callable[[Axes, list[Record], list[Record]], None]  # of rows and break-evens of one reward
+Value = Callable[[Record], float | None]
 
 
 def plot_gradients(results: Results, path: Path) -> None:
-    """A column for each reward; errors over length and temperature, and break-evens."""
+    """A column for each reward: errors over length and temperature, and break-evens."""
     functions = list(dict.fromkeys(row["function"] for row in results.rows))
-    panels: list[Panel] = [
-        lambda axes, rows, _: _errors_over_length(axes, rows, CALLS),
-        lambda axes, rows, _: _errors_over_length(axes, rows, TIME),
-        lambda axes, _, lines: _break_evens(axes, lines),
-        lambda axes, rows, _: _errors_over_temperature(axes, rows),
-    ]
-    size = 4.4 * len(functions) + 2.5, 3.6 * len(panels)
+    size = 4.2 * len(functions) + 2.5, 3.4 * 5
     figure, grid = plt.subplots(
-        len(panels), len(functions), figsize=size, squeeze=False, layout="constrained"
+        5, len(functions), figsize=size, squeeze=False, layout="constrained"
     )
-    for column, function in enumerate(functions):
+    for column, function in zip(grid.T, functions, strict=True):
         rows = [row for row in results.rows if row["function"] == function]
         lines = [line for line in results.summary if line["function"] == function]
-        for axes, panel in zip(grid[:, column], panels, strict=True):
-            panel(axes, rows, lines)
-            axes.grid(alpha=0.3)
-        grid[0, column].set_title(f"f = {function}")
+        _over_length(column[0], rows, "squared error", lambda row: error_of(row, SQUARED))
+        _over_length(column[1], rows, "error of direction", lambda row: error_of(row, DIRECTION))
+        _over_length(
+            column[2],
+            rows,
+            f"error of direction\nin the time of {YARDSTICK}",
+            partial(error_in_time, rows=rows, criterion=DIRECTION),
+        )
+        _over_length(
+            column[3],
+            lines,
+            f"reward calls up to which it\nbeats {YARDSTICK} by direction",
+            lambda line: line[DIRECTION]["calls"] or None,
+        )
+        _over_temperature(column[4], rows)
+        column[0].set_title(f"f = {function}")
     figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside right upper")
     figure.savefig(path, dpi=DPI)
     plt.close(figure)
 
 
-def _style(rows: list[Record], estimator: str) -> dict[str, str]:
-    """One for each estimator, the same in all panels; the yardstick is black."""
-    place = list(dict.fromkeys(row["estimator"] for row in rows)).index(estimator)
-    colour = "black" if estimator == YARDSTICK else f"C{place % 10}"
-    return {"color": colour, "linestyle": STYLES[place // 10 % len(STYLES)], "marker": "."}
-
-
-def _at_middle_temperature(rows: list[Record]) -> list[Record]:
+def _over_length(axes: Axes, rows: list[Record], what: str, value: Value) -> None:
+    """One line for each estimator, at the middle one of its temperatures."""
     temperatures = sorted({row["temperature"] for row in rows} - {None})
-    middle = temperatures[len(temperatures) // 2] if temperatures else None
-    return [row for row in rows if row["temperature"] in (None, middle)]
-
-
-def _errors_over_length(axes: Axes, rows: list[Record], key: str) -> None:
-    for name, group in by_label(_at_middle_temperature(rows)).items():
-        points = [(row["length"], squared_error(row, rows, key)) for row in group]
+    shown = None, *temperatures[len(temperatures) // 2 :][:1]
+    for name, group in by_label([r for r in rows if r["temperature"] in shown]).items():
+        points = [(row["length"], value(row)) for row in group]
         known = [(x, y) for x, y in points if y is not None]
         if known:
-            axes.plot(*zip(*known, strict=True), label=name, **_style(rows, group[0]["estimator"]))
-    what = "with as many reward calls" if key == CALLS else f"in the time of {YARDSTICK}"
-    _label(axes, "T", f"squared error\n{what}")
+            axes.plot(*zip(*known, strict=True), label=name, **_style(group[0]["estimator"]))
     axes.set_xscale("log", base=2)
+    _label(axes, "T", what)
 
 
-def _break_evens(axes: Axes, lines: list[Record]) -> None:
-    for group in by_label(_at_middle_temperature(lines)).values():
-        known = [(line["length"], line[CALLS]) for line in group if line[CALLS]]
-        if known:
-            axes.plot(*zip(*known, strict=True), **_style(lines, group[0]["estimator"]))
-    _label(axes, "T", f"reward calls below which\n{YARDSTICK} is worse")
-    axes.set_xscale("log", base=2)
-
-
-def _errors_over_temperature(axes: Axes, rows: list[Record]) -> None:
+def _over_temperature(axes: Axes, rows: list[Record]) -> None:
     length = middle_length(rows)
     for name in dict.fromkeys(row["estimator"] for row in rows):
         mine = [row for row in rows if (row["estimator"], row["length"]) == (name, length)]
-        errors = [row["squared_error"] for row in mine]
+        errors = [error_of(row, DIRECTION) for row in mine]
         if mine[0]["temperature"] is not None:
-            axes.plot([row["temperature"] for row in mine], errors, **_style(rows, name))
+            axes.plot([row["temperature"] for row in mine], errors, **_style(name))
         elif name == YARDSTICK:
-            axes.axhline(errors[0], color="black")
-    _label(axes, f"temperature, at T={length}", "squared error")
-    axes.set_xscale("log")
+            axes.axhline(errors[0], **_style(name))
+    axes.set_xscale("log", base=2)
+    _label(axes, f"temperature, at T={length}", "error of direction")
+
+
+def _style(estimator: str) -> dict[str, str]:
+    """The same in all panels; the yardstick is black."""
+    place = list(ESTIMATORS).index(estimator)
+    colour = "black" if estimator == YARDSTICK else f"C{place % 10}"
+    return {"color": colour, "linestyle": STYLES[place // 10 % len(STYLES)], "marker": "."}
 
 
 def _label(axes: Axes, x: str, y: str) -> None:
     axes.set_yscale("log")
     axes.set_xlabel(x)
     axes.set_ylabel(y)
+    axes.grid(alpha=0.3)

@@ -3,13 +3,13 @@
 All in units of the exact gradient g*, and over several problems the mean. Of independent estimates
 with mean m and covariance C:
 
-- cosine: of m and g*;
 - bias: |m - g*| / |g*| (over several problems the root of the mean square), and its error, the root
   of tr C / N + e^2 over |g*|: what an unbiased estimator would show by chance alone, e being the
   error of g* itself if that is a reference;
 - squared bias: the difference of their squares, and never below 0;
 - variance: tr C / |g*|^2;
-- squared error: squared bias and variance;
+- cosine: of the expected estimate and g*, its projection on g* over its norm, from whose square the
+  share of chance, tr C / N, is taken off;
 - log variance ratio: see `structdist.estimators.log_variance_ratio`.
 """
 
@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-import torch
 from torch import Tensor
 
 from benchmarks.gradients.truth import Truth
@@ -31,7 +30,8 @@ ERRORS_TO_TELL = 3.0  # a bias below so many of its errors is not shown to be on
 
 @dataclass(frozen=True)
 class Quality:
-    cosine: float
+    projection: float  # m g* / |g*|^2
+    squared_norm: float  # of the expected estimate
     bias: float
     bias_error: float
     variance: float
@@ -46,8 +46,8 @@ class Quality:
         return max(self.bias**2 - self.bias_error**2, 0.0)
 
     @property
-    def squared_error(self) -> float:
-        return self.squared_bias + self.variance
+    def cosine(self) -> float:
+        return self.projection / math.sqrt(self.squared_norm) if self.squared_norm else 0.0
 
 
 def quality_of(estimates: Tensor, truth: Truth) -> Quality:
@@ -55,11 +55,14 @@ def quality_of(estimates: Tensor, truth: Truth) -> Quality:
     estimates, exact = estimates.double(), truth.gradient.to(estimates.device)
     mean, size = estimates.mean(0), exact.norm()
     variance = (estimates.var(0).sum() / size**2).item()
+    chance = variance / len(estimates)
+    projection = (mean @ exact / size**2).item()
     ratio = log_variance_ratio(estimates)
     return Quality(
-        cosine=torch.cosine_similarity(mean, exact, 0).item(),
+        projection=projection,
+        squared_norm=max((mean.norm() / size).item() ** 2 - chance, projection**2),
         bias=((mean - exact).norm() / size).item(),
-        bias_error=math.sqrt(variance / len(estimates) + truth.error**2),
+        bias_error=math.sqrt(chance + truth.error**2),
         variance=variance,
         log_variance_ratio=None if math.isnan(ratio) else ratio,
     )
@@ -69,7 +72,8 @@ def mean_quality(qualities: Sequence[Quality]) -> Quality:
     """Over problems of one kind."""
     ratios = [q.log_variance_ratio for q in qualities if q.log_variance_ratio is not None]
     return Quality(
-        cosine=fmean(q.cosine for q in qualities),
+        projection=fmean(q.projection for q in qualities),
+        squared_norm=fmean(q.squared_norm for q in qualities),
         bias=math.sqrt(fmean(q.bias**2 for q in qualities)),
         bias_error=math.sqrt(fmean(q.bias_error**2 for q in qualities)),
         variance=fmean(q.variance for q in qualities),

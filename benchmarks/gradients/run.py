@@ -52,13 +52,14 @@ class Row:
     estimator: str
     temperature: float | None
     unbiased: bool  # by theory
+    projection: float
+    squared_norm: float
     cosine: float
     bias: float
     bias_error: float
     bias_shown: bool
     squared_bias: float
     variance: float
-    squared_error: float
     log_variance_ratio: float | None
     truth: str  # how the exact gradient was found
     truth_error: float
@@ -100,7 +101,7 @@ def assess(
         **asdict(quality),
         bias_shown=quality.bias_shown,
         squared_bias=quality.squared_bias,
-        squared_error=quality.squared_error,
+        cosine=quality.cosine,
         truth=tasks[0].truth.source,
         truth_error=max(task.truth.error for task in tasks),
         seconds=seconds,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.gradients.break_even import (
+from benchmarks.gradients.errors import (
     BUDGETS,
-    CALLS,
-    TIME,
+    CRITERIA,
     YARDSTICK,
+    error_of,
     find_yardstick,
     first_length,
     relative_time,
@@ -16,16 +16,23 @@ from benchmarks.gradients.break_even import (
 from benchmarks.results import Record, Results
 from benchmarks.tables import NOTHING, Table, number
 
+ESTIMATOR = "estimator, temperature"
+
 
 def gradient_tables(results: Results) -> list[Table]:
     functions = list(dict.fromkeys(row["function"] for row in results.rows))
     calls = results.settings["calls"]
-    tables = [_first_lengths(results.summary, functions, n) for n in BUDGETS] * bool(
-        results.summary
-    )
+    tables = []
+    if results.summary:
+        tables += [
+            _first_lengths(results.summary, functions, criterion, key)
+            for criterion in CRITERIA
+            for key in ("calls", "time")
+        ]
     for function in functions:
         rows = [row for row in results.rows if row["function"] == function]
-        tables += [_errors(function, rows, calls), _biases(function, rows, calls)]
+        tables += [_errors(function, rows, criterion, calls) for criterion in CRITERIA]
+        tables.append(_biases(function, rows, calls))
     return tables
 
 
@@ -47,45 +54,45 @@ def middle_length(rows: Sequence[Record]) -> int:
     return lengths[len(lengths) // 2]
 
 
-def squared_error(row: Record, rows: Sequence[Record], key: str) -> float | None:
-    """At as many reward calls, or in as much time, as an estimate of the yardstick has."""
-    if key == CALLS:
-        return float(row["squared_error"])
+def error_in_time(row: Record, rows: Sequence[Record], criterion: str) -> float | None:
+    """In as much time as an estimate of the yardstick takes."""
     time = relative_time(row, find_yardstick(rows, row))
-    return None if time is None else row["squared_bias"] + time * row["variance"]
+    return None if time is None else error_of(row, criterion, time)
 
 
-def _first_lengths(summary: list[Record], functions: list[str], budget: int) -> Table:
+def _first_lengths(summary: list[Record], functions: list[str], criterion: str, key: str) -> Table:
+    budgets = ", ".join(map(str, BUDGETS))
+    spent = f"with {budgets} reward calls each"
+    if key == "time":
+        spent = f"in the time that it takes for {budgets} reward calls"
     lines = []
     for name, group in by_label(summary).items():
         cells = []
         for function in functions:
             mine = [line for line in group if line["function"] == function]
-            firsts = [first_length(mine, key, budget) for key in (CALLS, TIME)]
-            cells.append(" / ".join(NOTHING if x is None else str(x) for x in firsts))
+            firsts = [first_length(mine, criterion, key, budget) for budget in BUDGETS]
+            cells.append(", ".join(NOTHING if x is None else str(x) for x in firsts))
         lines.append([name, *cells])
-    title = (
-        f"The length from which on the error is below that of {YARDSTICK}, with {budget} reward "
-        f"calls / in the time that it takes for {budget} calls"
-    )
-    return Table(title, ["estimator, temperature", *functions], lines)
+    title = f"Lengths from which on the {criterion} is below that of {YARDSTICK}, {spent}"
+    return Table(title, [ESTIMATOR, *functions], lines)
 
 
-def _errors(function: str, rows: list[Record], calls: int) -> Table:
-    lengths = list(dict.fromkeys(row["length"] for row in rows))
+def _errors(function: str, rows: list[Record], criterion: str, calls: int) -> Table:
     lines = []
     for name, group in by_label(rows).items():
-        errors = ([squared_error(row, rows, key) for key in (CALLS, TIME)] for row in group)
+        errors = ((error_of(r, criterion), error_in_time(r, rows, criterion)) for r in group)
         lines.append([name, *(" / ".join(map(number, pair)) for pair in errors)])
-    title = (
-        f"f = {function}: squared error over |g*|^2, with {calls} reward calls / in the time of "
-        f"{YARDSTICK}"
-    )
-    truths = {row["length"]: _truth(row) for row in rows}
-    notes = [f"T={length}: exact gradient by {truth}." for length, truth in truths.items()]
-    if len(set(truths.values())) == 1:
-        notes = [f"Exact gradient by {truths[lengths[0]]}."]
-    return Table(title, ["estimator, temperature", *(f"T={x}" for x in lengths)], lines, notes)
+    lengths = dict.fromkeys(row["length"] for row in rows)
+    title = f"f = {function}: {criterion}, with {calls} reward calls / in the time of {YARDSTICK}"
+    return Table(title, [ESTIMATOR, *(f"T={x}" for x in lengths)], lines, _truths(rows))
+
+
+def _truths(rows: list[Record]) -> list[str]:
+    """How the exact gradient was found, if not the same for all in one line each."""
+    by_length = {row["length"]: _truth(row) for row in rows}
+    if len(set(by_length.values())) == 1:
+        return [f"Exact gradient by {_truth(rows[0])}."]
+    return [f"T={length}: exact gradient by {truth}." for length, truth in by_length.items()]
 
 
 def _truth(row: Record) -> str:
@@ -96,20 +103,10 @@ def _truth(row: Record) -> str:
 
 def _biases(function: str, rows: list[Record], calls: int) -> Table:
     length = middle_length(rows)
-    columns = [
-        "estimator, temperature",
-        "cosine",
-        "bias",
-        "its error",
-        "bias shown",
-        "variance",
-        "log variance ratio",
-        "us an estimate",
-    ]
     lines = [
         [
             label(row),
-            f"{row['cosine']:.4f}",
+            f"{row['cosine']:.3f}",
             number(row["bias"]),
             number(row["bias_error"]),
             "yes" if row["bias_shown"] else "no",
@@ -120,4 +117,6 @@ def _biases(function: str, rows: list[Record], calls: int) -> Table:
         for row in rows
         if row["length"] == length
     ]
+    columns = ["cosine", "bias", "its error", "bias shown", "variance"]
+    columns = [ESTIMATOR, *columns, "log variance ratio", "us an estimate"]
     return Table(f"f = {function}, T={length}, {calls} reward calls", columns, lines)
