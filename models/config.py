@@ -5,23 +5,15 @@ The docstrings are what `python -m models train --help` prints.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import InitVar, asdict, dataclass, field, fields
 from typing import Any, Literal
 
 from models.data.tasks import Task
 from models.errors import SettingError
+from models.estimator_settings import LANGUAGE_MODEL, changed_settings, of_reinforce
 from models.schedules import Schedule
 
 SCHEDULES = ("temperature", "beta", "word_dropout", "context_dropout", "target_gradient")
-EstimatorName = Literal[
-    "rnnlm",
-    "gumbel-crf",
-    "gumbel-crf-st",
-    "pm-mrf",
-    "pm-mrf-st",
-    "reinforce-ms",
-    "reinforce-ms-c",
-]
 
 
 @dataclass(frozen=True)
@@ -75,8 +67,11 @@ class ObjectiveConfig:
     """How the gradient is estimated.
 
     Args:
-        estimator: `rnnlm` has no templates: the language model to compare with.
-        temperature: Of the relaxed samplers.
+        estimator: One of `structdist.estimators.ESTIMATORS`, or `rnnlm`, which has no templates:
+            the language model to compare with.
+        estimator_settings: What the estimator of that name has other than by default, except for
+            its temperature: `--objective.estimator_settings.num_samples 3`.
+        temperature: Of the estimators that have one.
         beta: Weight of the posterior's entropy, per sentence. Too small, and the posterior becomes
             constant; too large, and it becomes uniform.
         word_dropout: Share of the decoder's input words hidden, so that it heeds the template.
@@ -86,28 +81,36 @@ class ObjectiveConfig:
         target_gradient: Share of the gradient of log p(z) that reaches q through the sampled
             states. With 0 they are fixed targets of p(z), as in the published code; with 1 it is
             the gradient of the bound, and q soon collapses unless the decoder needs the states.
-        num_samples: Per sentence, of the REINFORCE estimators.
-        constant_baseline: Taken off the reward by `reinforce-ms-c`.
-        reward_scale: Factor on the score-function term of the REINFORCE estimators.
+        num_samples: An older name of that setting of the REINFORCE estimators.
+        constant_baseline: An older name of `constant`, a setting of `reinforce-ms-c`.
+        reward_scale: An older name of that setting of the REINFORCE estimators.
     """
 
-    estimator: EstimatorName = "gumbel-crf-st"
+    estimator: str = "gumbel-crf-st"
+    estimator_settings: dict[str, Any] = field(default_factory=dict)
     temperature: Schedule = field(default_factory=lambda: Schedule(1.0))
     beta: Schedule = field(default_factory=lambda: Schedule(0.1))
     word_dropout: Schedule = field(default_factory=lambda: Schedule(1.0, 0.0, 1.0))
     context_dropout: Schedule = field(default_factory=lambda: Schedule(0.0))
     target_gradient: Schedule = field(default_factory=lambda: Schedule(0.0))
-    num_samples: int = 5
-    constant_baseline: float = 0.1
-    reward_scale: float = 1.0
+    num_samples: InitVar[int | None] = None
+    constant_baseline: InitVar[float | None] = None
+    reward_scale: InitVar[float | None] = None
 
     @property
     def latent(self) -> bool:
         """Does the model have templates?"""
-        return self.estimator != "rnnlm"
+        return self.estimator != LANGUAGE_MODEL
 
-    def __post_init__(self) -> None:
-        _require(self, num_samples=2)  # REINFORCE compares samples
+    def __post_init__(
+        self,
+        num_samples: int | None,
+        constant_baseline: float | None,
+        reward_scale: float | None,
+    ) -> None:
+        older = of_reinforce(self.estimator, num_samples, constant_baseline, reward_scale)
+        settings = changed_settings(self.estimator, older | self.estimator_settings)
+        object.__setattr__(self, "estimator_settings", settings)
         for name in SCHEDULES:
             if getattr(self, name).smallest < 0:
                 raise SettingError(f"objective.{name} must not be negative")

@@ -13,14 +13,15 @@ from models.config import SCHEDULES, RunConfig
 from models.data.batch import Batch
 from models.data.sources import SourceVocabulary
 from models.errors import TrainingDivergedError
-from models.estimators import Knobs, build_estimator
 from models.evaluation import Scores, Tally
+from models.objective import Knobs, build_objective
 from models.template_vae import build_model
 
 TRAINING, VALIDATION, VARIANCE = range(3)  # what random numbers are drawn for
 LOG_EVERY = 10  # steps
 HOPELESS = 1e12  # a loss, or gradient norm, from which no run comes back
 RUN_KEY = "structdist_run"  # where a checkpoint keeps its settings and vocabulary
+OBJECTIVE_KEY = "structdist_objective"  # and what the estimator has learnt, if it learns
 
 
 class TrainingModule(lightning.LightningModule):
@@ -40,7 +41,7 @@ class TrainingModule(lightning.LightningModule):
         super().__init__()
         self.config, self.vocabulary, self.casing = config, vocabulary, casing
         self.steps_per_epoch = steps_per_epoch
-        self.estimator = build_estimator(config.objective)
+        self.objective = build_objective(config.objective)
         self.model = build_model(config, vocabulary)
         self._loss = self._gradient_norm = torch.zeros(())
         self._knobs = Knobs()
@@ -72,7 +73,7 @@ class TrainingModule(lightning.LightningModule):
         self.seed_draws(TRAINING, self.global_rank)
         self._knobs = self.knobs()
         self._set_learning_rate()
-        loss = self.estimator.loss(self.model, batch, self._knobs)
+        loss = self.objective.loss(self.model, batch, self._knobs)
         self._loss = loss.detach()
         self.log("train/loss", self._loss, prog_bar=True, logger=False)
         return loss
@@ -128,12 +129,16 @@ class TrainingModule(lightning.LightningModule):
         self.log_dict(shown, logger=False, sync_dist=True)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint[OBJECTIVE_KEY] = self.objective.state_dict()
         checkpoint[RUN_KEY] = {
             "config": self.config.as_dict(),
             "words": self.vocabulary.words.real_words,
             "keys": self.vocabulary.keys.real_words,
             "casing": self.casing,
         }
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self.objective.load_state_dict(checkpoint.get(OBJECTIVE_KEY, {}))
 
 
 def _mix(*numbers: int) -> int:

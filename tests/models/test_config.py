@@ -23,7 +23,9 @@ FILES = sorted(Path(__file__).parents[2].glob("models/configs/*.yaml"))
 CHANGED = RunConfig(
     DataConfig("e2e", "folder", 7),
     ModelConfig(num_states=5, dropout=0.0, source_dropout=0.3),
-    ObjectiveConfig("pm-mrf", temperature=Schedule(1.0, 0.1, 3, shape="geometric"), num_samples=2),
+    ObjectiveConfig(
+        "pm-mrf", {"num_samples": 2}, temperature=Schedule(1.0, 0.1, 3, shape="geometric")
+    ),
     TrainingConfig(epochs=3, learning_rate=1e-2, final_learning_rate=1e-3),
     MachineConfig("cpu", devices=2, precision="bf16-mixed"),
     task="data2text",
@@ -110,6 +112,45 @@ def test_the_final_learning_rate_may_be_none(rate, parse):
     assert config.training.final_learning_rate == expected
 
 
+REINFORCE = ("--objective.estimator", "reinforce-ms-c")
+OLDER = ("--objective.num_samples", "3", "--objective.constant_baseline", "0.2")
+
+
+def test_settings_of_an_estimator(parse):
+    config, _ = parse(*REINFORCE, "--objective.estimator_settings.num_samples", "3")
+    assert config.objective.estimator_settings == {"num_samples": 3}
+    config, _ = parse(*REINFORCE, "--objective.estimator_settings", "{num_samples: 3, constant: 1}")
+    assert config.objective.estimator_settings == {"num_samples": 3, "constant": 1}
+    config, _ = parse(*REINFORCE, "--objective.estimator_settings.constant", "0.1")  # the default
+    assert config.objective == ObjectiveConfig("reinforce-ms-c")
+
+
+def test_older_names_of_settings(parse):
+    """As runs of earlier versions have them, whatever their estimator."""
+    config, _ = parse(*REINFORCE, *OLDER)
+    assert config.objective.estimator_settings == {"num_samples": 3, "constant": 0.2}
+    config, _ = parse(*REINFORCE, *OLDER, "--objective.estimator_settings.num_samples", "4")
+    assert config.objective.estimator_settings == {"num_samples": 4, "constant": 0.2}
+    config, _ = parse("--objective.estimator", "reinforce-ms", *OLDER)
+    assert config.objective.estimator_settings == {"num_samples": 3}
+    for other in ("gumbel-crf-st", "rnnlm"):
+        config, _ = parse("--objective.estimator", other, *OLDER)
+        assert config.objective == ObjectiveConfig(other)
+
+
+@pytest.mark.parametrize("estimator", ["rnnlm", "gumbel-crf-st", "reinforce-ms", "reinforce-ms-c"])
+def test_a_file_of_an_earlier_version(estimator, parse, tmp_path):
+    """It says what the defaults were, and is the same run as without saying it."""
+    older = RunConfig(objective=ObjectiveConfig(estimator)).as_dict()
+    del older["objective"]["estimator_settings"]
+    older["objective"] |= {"num_samples": 5, "constant_baseline": 0.1, "reward_scale": 1.0}
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml.safe_dump(older))
+    now, _ = parse("--objective.estimator", estimator)
+    assert RunConfig.from_dict(older).differences(now) == []
+    assert parse("--config", str(path))[0] == now
+
+
 def test_the_folder_is_named_after_corpus_task_and_estimator(parse):
     _, folder = parse("--data.corpus", "coco", "--objective.estimator", "rnnlm")
     assert folder == Path("runs/coco-rnnlm")
@@ -151,7 +192,10 @@ def test_unknown_settings_in_a_file(content, message, parse, tmp_path, capsys):
         ("--model.source_dropout", "-0.1", "source_dropout must be at least 0, not -0.1"),
         ("--training.final_learning_rate", "-0.1", "final_learning_rate must not be negative"),
         ("--task", "poetry", "task"),
-        ("--objective.num_samples", "1", "num_samples must be at least 2, not 1"),
+        ("--objective.estimator_settings.num_samples", "0", "num_samples must be at least 1"),
+        ("--objective.estimator_settings.num_samples", "many", "num_samples must be an integer"),
+        ("--objective.estimator_settings.colour", "1", "has no setting 'colour'"),
+        ("--objective.estimator_settings.temperature", "1", "objective.temperature is"),
         ("--objective.beta.epochs", "-1", "cannot take -1.0 epochs"),
         ("--objective.beta", "{start: 0, shape: geometric}", "positive start and end"),
         ("--training.epochs", "-1", "epochs must be at least 1, not -1"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from models.config import EstimatorName, ModelConfig, ObjectiveConfig, RunConfig
+from models.config import ModelConfig, ObjectiveConfig, RunConfig
 from models.data.corpus import Corpus
 from models.data.synthetic import synthetic_corpus
 from models.data.tasks import Task, corpus_vocabulary
@@ -25,7 +25,7 @@ def small_corpus() -> Corpus:
 
 def untrained_run(
     task: Task = "data2text",
-    estimator: EstimatorName = "gumbel-crf-st",
+    estimator: str = "gumbel-crf-st",
     folder: Path = Path("untrained"),
 ) -> TrainedRun:
     """In double precision, so that the size of a batch makes no difference."""
