@@ -11,17 +11,18 @@ from torch import Tensor
 
 from structdist.ops.chain import full_precision
 from structdist.ops.semi_markov.native import events
+from structdist.ops.semi_markov.native.arguments import can_serve
 
 
 def relaxed_events(soft: Tensor, longest: int) -> Tensor:
     """From the relaxed choices [S, N, T, K + L] of labels, and of lengths up to L."""
-    make = events.relaxed_events if events.can_relax(soft) else every_relaxed_event
+    make = events.relaxed_events if can_serve(soft) else every_relaxed_event
     return make(soft, longest)
 
 
 def relaxed_events_adjoint(soft: Tensor, longest: int, grad: Tensor) -> Tensor:
     """The gradient of relaxed choices, from that of events."""
-    compiled = events.can_relax(soft)
+    compiled = can_serve(soft)
     pull = events.relaxed_events_adjoint if compiled else every_relaxed_event_adjoint
     return pull(soft, longest, grad)
 

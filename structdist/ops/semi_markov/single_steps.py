@@ -27,6 +27,8 @@ from structdist.ops.problem import (
     Temperature,
     Values,
 )
+from structdist.ops.semi_markov.native import nodes
+from structdist.ops.semi_markov.native.arguments import can_serve
 from structdist.ops.semi_markov.problem import SemiMarkovChain
 
 S = TypeVar("S", bound=ForwardState)
@@ -190,14 +192,18 @@ def _values_of_nodes(
 
 
 def _by_step(segments: Tensor) -> Tensor:
-    """[1, K], [N, 1, K] or [N, T, K]: of segments, to broadcast with what steps have."""
-    return segments.squeeze(2) if EdgeForm.of(segments) is EdgeForm.PER_STEP else segments
+    """[1, 1, K], [N, 1, K] or [N, T, K]: of segments, to broadcast with what steps have."""
+    form = EdgeForm.of(segments)
+    if form is EdgeForm.PER_STEP:
+        return segments.squeeze(2)
+    return segments if form is EdgeForm.PER_CHAIN else segments.unsqueeze(0)
 
 
-def _sum(left: Tensor, right: Tensor) -> Tensor:
-    """Finite wherever both are; a look at the whole saves one at each number."""
-    total = left + right
-    return total if total.sum().isfinite() else sum_of_scores(left, right)
+def _sum(steps: Tensor, segments: Tensor) -> Tensor:
+    """Finite wherever both are."""
+    if can_serve(steps) and segments.dtype == steps.dtype:
+        return nodes.scores_of_nodes(steps, segments)
+    return sum_of_scores(steps, segments)
 
 
 # Gradients -----------------------------------------------------------------------------------
@@ -211,18 +217,23 @@ def _of_nodes(needs: Needs) -> tuple[bool, bool]:
 
 def _of_segments(found: Grads, segments: Tensor | None, needs: Needs) -> Grads:
     """Gradients of steps, moves and segments, from those of nodes and edges."""
-    nodes, edges = found
-    if nodes is None or segments is None or not needs[2]:
-        return nodes if needs[0] else None, edges, None
-    return nodes if needs[0] else None, edges, _sum_over_steps(nodes, EdgeForm.of(segments))
+    of_nodes, of_edges = found
+    of_steps = of_nodes if needs[0] else None
+    if of_nodes is None or segments is None or not needs[2]:
+        return of_steps, of_edges, None
+    return of_steps, of_edges, _gathered(of_nodes, EdgeForm.of(segments))
 
 
-def _sum_over_steps(nodes: Tensor, form: EdgeForm) -> Tensor:
+def _gathered(of_nodes: Tensor, form: EdgeForm) -> Tensor:
     """[1, K], [N, 1, K] or [N, T, 1, K]: what segments get of the gradient of nodes [N, T, K]."""
     if form is EdgeForm.PER_STEP:
-        return nodes.unsqueeze(2)
-    by_chain = nodes.sum(1, keepdim=True)
-    return by_chain if form is EdgeForm.PER_CHAIN else by_chain.sum(0)
+        return of_nodes.unsqueeze(2)
+    shared = form is EdgeForm.SHARED
+    if can_serve(of_nodes):
+        by_chain = nodes.sum_over_steps(of_nodes, 1 if shared else len(of_nodes))
+    else:
+        by_chain = of_nodes.sum((0, 1) if shared else 1, keepdim=True)
+    return by_chain.squeeze(0) if shared else by_chain
 
 
 # Relaxed draws -------------------------------------------------------------------------------

@@ -49,6 +49,10 @@ template <class T> class SegmentFilterAdjoint {
 
   void run(int64_t index) {
     const Block block(c_, index);
+    for (int64_t n = block.first; n < block.end; ++n) {
+      std::fill_n(begins(n, 0), c_.num_steps * k_, T(0));
+      std::fill_n(static_cast<T*>(a_.grad_emissions) + c_.at(n, 0), c_.num_steps * k_, T(0));
+    }
     for (int64_t t = block.longest - 1; t >= 0; --t) {
       if (t + 1 < block.longest) {
         block.each(t + 1, [&](int64_t n, int64_t row) { divide(n, t, row); });
@@ -79,8 +83,7 @@ template <class T> class SegmentFilterAdjoint {
   }
 
   void step_back(int64_t n, int64_t t, int64_t row) {
-    const T* upstream = static_cast<const T*>(a_.upstream) + c_.at(n, t);
-    std::copy_n(upstream, k_, grad_.data());
+    take_in(n, t);
     if (t + 1 < c_.length(n)) {
       const T *p = weights(n, t), *y = &pulled_[row * kp_];
       for (int64_t i = 0; i < k_; ++i) grad_[i] += p[i] * y[i];
@@ -90,6 +93,20 @@ template <class T> class SegmentFilterAdjoint {
     divide_among_lengths(n, t);
     if (a_.of_lengths) add_single_segments(n, t);
     hand_out(n, t);
+  }
+
+  // The gradient of the ends of step t that comes from outside.
+  void take_in(int64_t n, int64_t t) {
+    if (a_.upstream)
+      std::copy_n(static_cast<const T*>(a_.upstream) + c_.at(n, t), k_, grad_.data());
+    else
+      std::fill_n(grad_.data(), k_, T(0));
+    if (!a_.grad_log_z || t + 1 < c_.length(n)) return;
+    const T* p = weights(n, t);
+    double total = 0;  // 0 where no path is allowed
+    for (int64_t k = 0; k < k_; ++k) total += double(p[k]);
+    const T scale = total > 0 ? T(static_cast<const T*>(a_.grad_log_z)[n] / total) : T(0);
+    for (int64_t k = 0; k < k_; ++k) grad_[k] += p[k] * scale;
   }
 
   // Probabilities of lengths, times the gradient of the ends of step t.

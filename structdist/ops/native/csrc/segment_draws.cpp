@@ -44,6 +44,7 @@ template <class T> class SampleSegments {
   void draw(int64_t s, int64_t n) {
     const int64_t at = (s * c_.num_chains + n) * c_.num_steps, k = c_.num_states;
     const double* noise = static_cast<const double*>(d_.noise) + at;
+    std::fill_n(d_.path + at, c_.num_steps, int64_t(0));
     double uniform = 0;
     backtrack_.run(
         n, d_.path + at,
@@ -75,6 +76,8 @@ template <class T> class RelaxedSegments {
     const int64_t at = (s * c_.num_chains + n) * c_.num_steps, k = c_.num_states;
     const double sharpness = 1 / d_.temperature[s * d_.sample_stride + n * d_.chain_stride];
     const T* noise = static_cast<const T*>(d_.noise);
+    std::fill_n(d_.path + at, c_.num_steps, int64_t(0));
+    std::fill_n(static_cast<T*>(d_.soft) + at * width_, c_.num_steps * width_, T(0));
     const auto choose = [&](double* logits, int64_t count, int64_t place) {
       place += at * width_;
       return relax(logits, count, noise ? noise + place : nullptr, sharpness,

@@ -31,7 +31,11 @@ template <class T> class SegmentExpect {
 
   void run(int64_t index) {
     const Block block(c_, index);
-    for (int64_t n = block.first; n < block.end; ++n) v_.value[n] = 0;
+    for (int64_t n = block.first; n < block.end; ++n) {
+      v_.value[n] = 0;
+      zero_padding<double>(c_, n, v_.ends);
+      zero_padding<double>(c_, n, v_.begins);
+    }
     block.each(0, [&](int64_t n, int64_t) { std::fill_n(v_.begins + c_.at(n, 0), k_, 0.0); });
     for (int64_t t = 0; t < block.longest; ++t) {
       block.each(t, [&](int64_t n, int64_t row) { finish_segments(n, t, row); });

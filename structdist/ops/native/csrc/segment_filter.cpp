@@ -52,7 +52,10 @@ template <class T> class SegmentFilter {
 
   void run(int64_t index) {
     const Block block(c_, index);
-    for (int64_t n = block.first; n < block.end; ++n) f_.log_z[n] = 0;
+    for (int64_t n = block.first; n < block.end; ++n) {
+      f_.log_z[n] = 0;
+      fill_padding(n);
+    }
     block.each(0, [&](int64_t n, int64_t) { std::fill_n(f_.begins + c_.at(n, 0), k_, 0.0); });
     for (int64_t t = 0; t < block.longest; ++t) {
       block.each(t, [&](int64_t n, int64_t row) { finish_segments(n, t, row); });
@@ -65,6 +68,18 @@ template <class T> class SegmentFilter {
   }
 
  private:
+  // Sums are 1 where there are none, so that none looks as if it underflowed.
+  void fill_padding(int64_t n) const {
+    zero_padding<double>(c_, n, f_.ends);
+    zero_padding<double>(c_, n, f_.begins);
+    zero_padding<T>(c_, n, f_.weights);
+    T* incoming = static_cast<T*>(f_.incoming);
+    std::fill(incoming + c_.at(n, c_.length(n)), incoming + c_.at(n, c_.num_steps), T(1));
+    std::fill_n(incoming + c_.at(n, 0), k_, T(1));
+    double* norms = f_.norms + n * c_.num_steps;
+    std::fill(norms + c_.length(n), norms + c_.num_steps, 0.0);
+  }
+
   double* lead(int64_t row, int64_t first) {
     return &lead_[(row * s_.longest + first % s_.longest) * k_];
   }
@@ -172,7 +187,7 @@ STRUCTDIST_EXPORT int64_t segment_layout(int64_t* numbers, int64_t room) {
       sizeof(SegmentGrad),       sizeof(SegmentDraws),     sizeof(SegmentSoftGrad),
       sizeof(SegmentEvents),     sizeof(SegmentEventGrad), sizeof(SegmentExpectation),
       sizeof(SegmentExpectGrad), sizeof(SegmentBest),      sizeof(SegmentPrefixGrad),
-      sizeof(SegmentPaths),
+      sizeof(SegmentPaths),      sizeof(SegmentNodes),
   };
   const int64_t count = sizeof(found) / sizeof(found[0]);
   for (int64_t i = 0; i < count && i < room; ++i) numbers[i] = found[i];

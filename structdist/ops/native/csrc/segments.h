@@ -6,7 +6,7 @@
 
 namespace structdist {
 
-constexpr int64_t kSegmentVersion = 2;
+constexpr int64_t kSegmentVersion = 3;
 
 // Where what belongs to segments stands: by chain, first step and length, then by label. Strides
 // are 0 where it is shared.
@@ -39,7 +39,7 @@ struct SegmentChain {
 };
 
 // What the forward pass found; see ops/semi_markov/rescaled/__init__.py. All are [N, T, K] but
-// where said otherwise, unpadded.
+// where said otherwise, unpadded; 0 beyond the lengths, sums 1.
 struct SegmentState {
   double *ends, *begins;
   double* norms;    // [N, T]
@@ -50,12 +50,13 @@ struct SegmentState {
 
 // Gradients of the forward pass.
 struct SegmentGrad {
-  const void* upstream;    // [N, T, K], of ends
+  const void* upstream;    // [N, T, K], of ends; or none
+  const void* grad_log_z;  // [N]; or none
   int64_t num_samples;     // of what else single segments get
   const void* of_lengths;  // [S, N, T, L], by last step; or none
   const int64_t* labels;   // [S, N, T]: to which label that belongs
-  void* grad_emissions;    // [N, T, K], zeros
-  void* grad_begins;       // [N, T, K], zeros
+  void* grad_emissions;    // [N, T, K]
+  void* grad_begins;       // [N, T, K]
   void* grad_transitions;  // in the form of the transitions, zeros; or none
   void* grad_segments;     // in the form of the segments, zeros; or none
 };
@@ -67,8 +68,8 @@ struct SegmentDraws {
                       // or none
   const double* temperature;            // of the relaxation, with strides over samples and chains,
   int64_t sample_stride, chain_stride;  // which may be 0
-  void* soft;                           // [S, N, T, K + L], zeros; or none
-  int64_t* path;                        // [S, N, T], zeros
+  void* soft;                           // [S, N, T, K + L]; or none
+  int64_t* path;                        // [S, N, T]
 };
 
 // Gradients through the softmax of each choice, to its logits.
@@ -156,6 +157,16 @@ struct SegmentPaths {
   void* grad_emissions;    // [N, T, K], zeros; or none
   void* grad_transitions;  // in the form of the transitions, zeros; or none
   void* grad_segments;     // in the form of the segments, zeros; or none
+};
+
+// Nodes of linear chains, and segments of one step. The strides of segments are 0 where chains, or
+// steps, share them.
+struct SegmentNodes {
+  int64_t num_chains, num_steps, num_labels;
+  const void* nodes;     // [N, T, K]
+  const void* segments;  // [K], [N, K] or [N, T, K]; or none
+  int64_t chain_stride, step_stride;
+  void* out;  // [N, T, K]; or of the form of segments
 };
 
 // 0 in place of the largest of nothing.

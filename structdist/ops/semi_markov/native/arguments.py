@@ -16,7 +16,7 @@ from structdist.ops.native.library import INT, POINTER, ChainArguments, pointers
 from structdist.ops.semi_markov.problem import SemiMarkovChain
 from structdist.ops.semi_markov.rescaled.state import Filtered
 
-VERSION = 2  # of the interface, as kSegmentVersion in csrc/segments.h
+VERSION = 3  # of the interface, as kSegmentVersion in csrc/segments.h
 CPU = torch.device("cpu")  # said always: torch has a default device that is another
 
 
@@ -41,6 +41,7 @@ class StateArguments(ctypes.Structure):
 class GradArguments(ctypes.Structure):
     _fields_ = [
         ("upstream", POINTER),
+        ("grad_log_z", POINTER),
         ("num_samples", INT),
         ("of_lengths", POINTER),
         ("labels", POINTER),
@@ -143,6 +144,19 @@ class PathArguments(ctypes.Structure):
     ]
 
 
+class NodeArguments(ctypes.Structure):
+    _fields_ = [
+        ("num_chains", INT),
+        ("num_steps", INT),
+        ("num_labels", INT),
+        ("nodes", POINTER),
+        ("segments", POINTER),
+        ("chain_stride", INT),
+        ("step_stride", INT),
+        ("out", POINTER),
+    ]
+
+
 ARGUMENTS = (
     SegmentChainArguments,
     StateArguments,
@@ -156,6 +170,7 @@ ARGUMENTS = (
     BestArguments,
     PrefixGradArguments,
     PathArguments,
+    NodeArguments,
 )
 LAYOUT = [VERSION, *map(ctypes.sizeof, ARGUMENTS)]
 
@@ -174,6 +189,11 @@ def find_misfit() -> str | None:
 
 
 misfit = find_misfit()
+
+
+def can_serve(x: torch.Tensor) -> bool:
+    """Can the library work on such a tensor?"""
+    return misfit is None and library.can_look_at(x)
 
 
 def call(name: str, chain: SemiMarkovChain, *arguments: ctypes.Structure) -> None:

@@ -48,8 +48,9 @@ def relaxed_viterbi(chain: SemiMarkovChain, temperature: Temperature) -> tuple[D
     came_from = torch.zeros(2, *emissions.shape, dtype=torch.long, device=CPU)
     out = BestArguments(*pointers(None, None, came_from))
     call("segment_viterbi", chain, state_of(prefixes), out)
-    soft = emissions.new_zeros(1, *emissions.shape[:2], emissions.shape[2] + chain.longest)
-    return relaxed_backtrack(chain, prefixes, soft, None, temperature), came_from
+    num_chains, num_steps, num_labels = emissions.shape
+    shape = 1, num_chains, num_steps, num_labels + chain.longest
+    return relaxed_backtrack(chain, prefixes, shape, None, temperature), came_from
 
 
 def relaxed_viterbi_adjoint(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -24,7 +26,7 @@ from structdist.ops.semi_markov.rescaled.state import Filtered
 def sample_paths(chain: SemiMarkovChain, filtered: Filtered, uniform: Tensor) -> Tensor:
     """Exact draws [S, N, T] from uniform float64 noise [S, N, T]. O(S N T + segments (K + L))."""
     chain, uniform = ready(chain), uniform.contiguous()
-    path = torch.zeros(uniform.shape, dtype=torch.long, device=CPU)
+    path = torch.empty(uniform.shape, dtype=torch.long, device=CPU)
     arguments = DrawArguments(len(uniform), uniform.data_ptr(), None, 0, 0, None, path.data_ptr())
     call("sample_segments", chain, state_of(filtered), arguments)
     return path
@@ -36,18 +38,19 @@ def gumbel_ffbs(
     """Exact draws from Gumbel noise [S, N, T, K + L], relaxed."""
     chain = ready(chain)
     gumbel = gumbel.to(chain.emissions.dtype).contiguous()
-    return relaxed_backtrack(chain, filtered, torch.zeros_like(gumbel), gumbel, temperature)
+    return relaxed_backtrack(chain, filtered, gumbel.shape, gumbel, temperature)
 
 
 def relaxed_backtrack(
     chain: SemiMarkovChain,
     filtered: Filtered,
-    soft: Tensor,
+    shape: Sequence[int],
     noise: Tensor | None,
     temperature: Temperature,
 ) -> Draw:
-    """Choose by prefixes and noise [S, N, T, K + L], if any; `soft` is zeros of that shape."""
-    draw = Draw(soft, torch.zeros(soft.shape[:3], dtype=torch.long, device=CPU))
+    """Choose by prefixes and by noise, if any; `shape` is that of the draws [S, N, T, K + L]."""
+    soft = chain.emissions.new_empty(shape)
+    draw = Draw(soft, torch.empty(soft.shape[:3], dtype=torch.long, device=CPU))
     by_draw = _temperatures(temperature, draw.path)
     call("relaxed_segments", chain, state_of(filtered), _draws(draw, by_draw, noise))
     return draw
@@ -76,7 +79,9 @@ def gumbel_ffbs_adjoint(
     chain = ready(chain)
     grad_ends, grad_lengths, moves = through_softmax(chain, draw, temperature, grad, needs)
     single = grad_lengths, labels_of(draw, chain)
-    emissions, transitions, segments, _ = filter_adjoint(chain, filtered, grad_ends, needs, single)
+    emissions, transitions, segments, _ = filter_adjoint(
+        chain, filtered, grad_ends, None, needs, single
+    )
     if transitions is not None and moves is not None:
         transitions = transitions + moves
     of_temperature = grad_of_temperature(draw, temperature, grad, needs, chain.longest)
@@ -93,7 +98,7 @@ def through_softmax(
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """From the gradient of relaxed draws to those of ends, lengths [S, N, T, L] and moves."""
     grad, temperatures = grad.contiguous(), _temperatures(temperature, draw.path)
-    grad_ends = torch.zeros_like(chain.emissions)
+    grad_ends = torch.empty_like(chain.emissions)
     grad_lengths = grad.new_empty(*draw.path.shape, chain.longest)
     moves = torch.zeros_like(chain.transitions) if needs[1] else None
     pulled = SoftGradArguments(*pointers(grad, grad_ends, grad_lengths, moves))

@@ -9,13 +9,7 @@ from torch import Tensor
 
 from structdist.ops.native import library
 from structdist.ops.native.library import pointers
-from structdist.ops.semi_markov.native import arguments
 from structdist.ops.semi_markov.native.arguments import EventArguments, EventGradArguments
-
-
-def can_relax(soft: Tensor) -> bool:
-    """Are these relaxed choices such that the library can make events of them?"""
-    return arguments.misfit is None and library.can_look_at(soft)
 
 
 def relaxed_events(soft: Tensor, longest: int) -> Tensor:

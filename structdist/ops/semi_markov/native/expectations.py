@@ -74,14 +74,22 @@ def _with_values(chain: SemiMarkovChain, values: Values) -> tuple[SemiMarkovChai
         transitions, moves = same_form(chain.transitions, moves)
         chain = chain.with_scores([chain.emissions, transitions, chain.segments])
         moves = moves.contiguous()
-    if segments is not None and segments.stride(-1) != 1:
-        segments = segments.contiguous()
+    if segments is not None:
+        segments = _with_labels_together(segments)
     return ready(chain), (None if steps is None else steps.contiguous(), moves, segments)
 
 
+def _with_labels_together(segments: Tensor) -> Tensor:
+    """The same values with labels next to each other; those that repeat for all lengths, once."""
+    if segments.stride(-1) == 1:
+        return segments
+    distinct = segments[..., :1, :] if segments.stride(-2) == 0 else segments
+    return distinct.contiguous().expand(segments.shape)
+
+
 def _expect(chain: SemiMarkovChain, filtered: Filtered, values: Values | None) -> Expected:
-    means = torch.zeros(2, *chain.emissions.shape, dtype=torch.float64, device=CPU)
-    value = torch.zeros(len(chain.emissions), dtype=torch.float64, device=CPU)
+    means = torch.empty(2, *chain.emissions.shape, dtype=torch.float64, device=CPU)
+    value = torch.empty(len(chain.emissions), dtype=torch.float64, device=CPU)
     expected = Expected(value, means)
     call("segment_expect", chain, state_of(filtered), _arguments(values, expected))
     return expected

@@ -17,20 +17,21 @@ from structdist.ops.semi_markov.native.arguments import (
 )
 from structdist.ops.semi_markov.problem import FIRST_STEPS, SemiMarkovChain
 from structdist.ops.semi_markov.rescaled.filtering import edge_marginals
-from structdist.ops.semi_markov.rescaled.state import Filtered, at_last_step
+from structdist.ops.semi_markov.rescaled.state import Filtered
 
 
 def filter(chain: SemiMarkovChain) -> tuple[Filtered, bool]:
     """The forward pass, and whether a chain has no path. O(N T (K^2 + L K)) time, O(N T K) memory.
 
-    What stands in the padding is 0.
+    What stands in the padding is 0, and 1 in sums over labels.
     """
     chain = ready(chain)
     emissions = chain.emissions.detach()
-    doubles = torch.zeros(2, *emissions.shape, dtype=torch.float64, device=CPU)
-    norms = torch.zeros(emissions.shape[:2], dtype=torch.float64, device=CPU)
-    weights, incoming = torch.zeros_like(emissions), torch.ones_like(emissions)
-    log_z = torch.zeros(len(emissions), dtype=torch.float64, device=CPU)
+    num_chains, num_steps, num_labels = emissions.shape
+    doubles = torch.empty(2, num_chains, num_steps, num_labels, dtype=torch.float64, device=CPU)
+    norms = torch.empty(num_chains, num_steps, dtype=torch.float64, device=CPU)
+    weights, incoming = torch.empty_like(emissions), torch.empty_like(emissions)
+    log_z = torch.empty(num_chains, dtype=torch.float64, device=CPU)
     filtered = Filtered(doubles[0], doubles[1], norms, weights, incoming, log_z)
     call("segment_filter", chain, state_of(filtered))
     return filtered, bool((log_z == -torch.inf).any())
@@ -39,22 +40,24 @@ def filter(chain: SemiMarkovChain) -> tuple[Filtered, bool]:
 def filter_adjoint(
     chain: SemiMarkovChain,
     filtered: Filtered,
-    upstream: Tensor,
+    upstream: Tensor | None,
+    grad_log_z: Tensor | None,
     needs: Needs,
     single: tuple[Tensor, Tensor] | None = None,
 ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor]:
-    """Gradients of scores and of `begins` from that of `ends` [N, T, K].
+    """Gradients of scores and of `begins` from those of `ends` [N, T, K] and of log Z [N].
 
     `single` are gradients of segments by last step and length [S, N, T, L], and their labels.
     """
     chain = ready(chain)
     of_lengths, labels = (None, None) if single is None else single
-    emissions, begins = torch.zeros_like(chain.emissions), torch.zeros_like(chain.emissions)
+    emissions, begins = torch.empty_like(chain.emissions), torch.empty_like(chain.emissions)
     transitions = torch.zeros_like(chain.transitions) if needs[1] else None
     segments = torch.zeros_like(chain.segments) if needs[2] else None
-    upstream = upstream.to(emissions.dtype).contiguous()
+    if grad_log_z is not None:
+        grad_log_z = grad_log_z.to(emissions.dtype).contiguous()
     arguments = GradArguments(
-        upstream.data_ptr(),
+        *pointers(upstream, grad_log_z),
         0 if of_lengths is None else len(of_lengths),
         *pointers(of_lengths, labels, emissions, begins, transitions, segments),
     )
@@ -66,8 +69,7 @@ def log_partition_adjoint(
     chain: SemiMarkovChain, filtered: Filtered, grad: Tensor, needs: Needs
 ) -> Grads:
     """Gradients of scores from that of log Z [N]. O(N T (K^2 + L K))."""
-    upstream = at_last_step(filtered, chain.lengths, grad)
-    return filter_adjoint(chain, filtered, upstream, needs)[:3]
+    return filter_adjoint(chain, filtered, None, grad, needs)[:3]
 
 
 def marginals(chain: SemiMarkovChain, filtered: Filtered, part: int) -> Tensor:
@@ -79,9 +81,8 @@ def marginals(chain: SemiMarkovChain, filtered: Filtered, part: int) -> Tensor:
         if EdgeForm.of(segments) is EdgeForm.PER_CHAIN:
             segments = segments.unsqueeze(1)
         chain = chain.with_scores([chain.emissions, chain.transitions, segments.expand(shape)])
-    upstream = at_last_step(filtered, chain.lengths, torch.ones_like(filtered.log_z))
-    needs = False, False, part == 2
-    emissions, _, by_size, begins = filter_adjoint(chain, filtered, upstream, needs)
+    ones, needs = torch.ones_like(filtered.log_z), (False, False, part == 2)
+    emissions, _, by_size, begins = filter_adjoint(chain, filtered, None, ones, needs)
     if part == 1:
         return edge_marginals(chain, filtered, begins)
     found = begins if part == FIRST_STEPS else emissions
