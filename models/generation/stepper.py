@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot, pad
 
-from models.data.batch import END, PAD, START, UNKNOWN, Source
-from models.source_encoder import Carry
-from models.template_vae import TemplateVAE
+from models.data.batches import Source
+from models.data.vocabulary import END, PAD, START, UNKNOWN
+from models.vae.source_encoder import Carry
+from models.vae.template_vae import TemplateVAE
 
 NEVER = [PAD, START, UNKNOWN]  # what is no word is not written
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from models.data.errors import DataError
-from models.data.files import read_text
+from models.errors import DataError
+from models.files import read_text
 
 
 class References(NamedTuple):

@@ -12,9 +12,9 @@ import yaml
 
 from models.data.tasks import Task
 from models.errors import RunError
+from models.report.content import Report
 from models.report.logs import CHARTS, charts, comparison, read_log, read_logs, runs_like
-from models.report.markup import joined
-from models.report.parts import number_table
+from models.report.page import render
 from models.training.logs import MetricsFile
 from tests.models.training.conftest import tiny
 
@@ -221,4 +221,4 @@ def test_numbers_that_are_none_are_shown_as_such(tmp_path):
     found = comparison([read_log(run)])
     assert found.rows[0][4] == 8.0
     assert math.isnan(found.rows[0][5])
-    assert joined([number_table(found, "runs")]).count("not a number") == 2
+    assert render(Report("runs", comparison=found)).count("not a number") == 2

@@ -7,13 +7,13 @@ import torch
 from torch.testing import assert_close
 
 from models import runs
-from models.data.loader import collate, encode
-from models.data.synthetic import synthetic_corpus
+from models.data.batches import collate, encode
+from models.data.casing import learn_casing
 from models.errors import RunError
-from models.generation.casing import learn_casing
-from models.runs import load_run
+from models.restaurants.corpus import synthetic_corpus
+from models.runs import checkpoint_path, load_checkpoint, load_run
 from models.training import fit as module
-from models.training.checkpoints import AtomicCheckpoints, checkpoint_path, load_checkpoint
+from models.training.checkpoints import AtomicCheckpoints
 from models.training.fit import fit
 from tests.models.training.conftest import STEPS, tiny
 
