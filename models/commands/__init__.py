@@ -52,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         usage=f"{PROGRAM} {command.USAGE}",
         description=f"{COMMANDS[name]}\n\n{command.DETAILS}",
         formatter_class=HelpFormatter,
+        allow_abbrev=False,
     )
     try:
         command.add_arguments(parser)

@@ -20,7 +20,11 @@ def text_corpus(path: Path, max_words: int = 60) -> Corpus:
     `max_words` words is cut off. Rare words are unknown where there are very many words.
     """
     lines = [" ".join(line.split()) for line in read_text(path).split("\n")]
-    examples = [Example(tuple(tokenise(line)[:max_words]), line) for line in lines if line]
+    examples = [
+        Example(tuple(tokenise(line)[:max_words]), line, group=str(number))
+        for number, line in enumerate(lines, 1)
+        if line
+    ]
     if len(examples) < LEAST:
         raise DataError(path, f"{len(examples)} sentences; at least {LEAST} are needed, one a line")
     splits: dict[str, list[Example]] = {"train": [], "dev": [], "test": []}

@@ -30,6 +30,13 @@ def instances(writer: Writer, examples: Sequence[Example]) -> list[Instance]:
     return usable
 
 
+def requests_from(writer: Writer, examples: Sequence[Example]) -> list[Request]:
+    """What can be written from: each table once, or the first of the sentences of a group."""
+    task = writer.trained.config.task
+    found = [_instance(writer, task, group).request for group in grouped(examples).values()]
+    return [request for request in found if request.items]
+
+
 def write_files(
     folder: Path, task: Task, given: Sequence[Instance], sentences: Sequence[Sentence]
 ) -> None:

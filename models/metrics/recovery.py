@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-Pairs = Mapping[tuple[int, str], int]  # how many words have this state and this slot
-
 
 class Recovery(NamedTuple):
-    """Each from 0 to 1; 1 is best."""
+    """Each measure is from 0 to 1; 1 is best."""
 
     homogeneity: float  # 1 - H[slot | state] / H[slot]
     completeness: float  # 1 - H[state | slot] / H[state]
@@ -36,17 +34,6 @@ def recovery(states: Iterable[Sequence[int]], slots: Iterable[Sequence[str]]) ->
     One entry per word: states of an end mark or of padding must be cut off before. With a single
     slot there is nothing to find, so homogeneity is 1; a single state is complete in the same way.
     """
-    pairs = count_pairs(states, slots)
-    homogeneity = _explained(_conditional_entropy(pairs, 0), _entropy(_sums(pairs, 1)))
-    completeness = _explained(_conditional_entropy(pairs, 1), _entropy(_sums(pairs, 0)))
-    v_measure = _harmonic_mean(homogeneity, completeness)
-    return Recovery(homogeneity, completeness, v_measure, _many_to_one(pairs))
-
-
-def count_pairs(
-    states: Iterable[Sequence[int]], slots: Iterable[Sequence[str]]
-) -> Counter[tuple[int, str]]:
-    """How often each state meets each slot."""
     pairs: Counter[tuple[int, str]] = Counter()
     for index, (mine, true) in enumerate(zip_longest(states, slots)):
         if mine is None or true is None:
@@ -56,38 +43,26 @@ def count_pairs(
         pairs.update(zip(map(int, mine), true, strict=True))
     if not pairs:
         raise ValueError("no words to compare")
-    return pairs
+    of_state, of_slot, best = Counter[int](), Counter[str](), dict[int, int]()
+    for (state, slot), count in pairs.items():
+        of_state[state] += count
+        of_slot[slot] += count
+        best[state] = max(best.get(state, 0), count)
+    words = pairs.total()
+    given_state = math.fsum(n * math.log(of_state[state] / n) for (state, _), n in pairs.items())
+    given_slot = math.fsum(n * math.log(of_slot[slot] / n) for (_, slot), n in pairs.items())
+    homogeneity = _explained(given_state / words, _entropy(of_slot.values()))
+    completeness = _explained(given_slot / words, _entropy(of_state.values()))
+    total = homogeneity + completeness
+    v_measure = 2 * homogeneity * completeness / total if total > 0 else 0.0
+    return Recovery(homogeneity, completeness, v_measure, sum(best.values()) / words)
 
 
-def _sums(pairs: Pairs, side: int) -> Counter[Hashable]:
-    sums: Counter[Hashable] = Counter()
-    for pair, count in pairs.items():
-        sums[pair[side]] += count
-    return sums
-
-
-def _entropy(counts: Mapping[Hashable, int]) -> float:
-    total = sum(counts.values())
-    return -math.fsum(n / total * math.log(n / total) for n in counts.values())
-
-
-def _conditional_entropy(pairs: Pairs, given: int) -> float:
-    """Of the other side of the pairs, given the side of that number."""
-    sums, total = _sums(pairs, given), sum(pairs.values())
-    return -math.fsum(n / total * math.log(n / sums[pair[given]]) for pair, n in pairs.items())
+def _entropy(counts: Collection[int]) -> float:
+    total = sum(counts)
+    return -math.fsum(n / total * math.log(n / total) for n in counts)
 
 
 def _explained(left: float, entropy: float) -> float:
     """The share of the entropy that is not left; rounding cannot take it below 0."""
     return max(0.0, 1 - left / entropy) if entropy > 0 else 1.0
-
-
-def _many_to_one(pairs: Pairs) -> float:
-    most: dict[int, int] = {}
-    for (state, _), count in pairs.items():
-        most[state] = max(most.get(state, 0), count)
-    return sum(most.values()) / sum(pairs.values())
-
-
-def _harmonic_mean(a: float, b: float) -> float:
-    return 2 * a * b / (a + b) if a + b > 0 else 0.0

@@ -1,4 +1,4 @@
-"""Rules that find the value of a slot in a text.
+"""Rules that find the value of a slot in a text, and the phrases that they are made of.
 
 A rule has two kinds of patterns, for `plain` text:
 
@@ -31,7 +31,7 @@ class Rule(NamedTuple):
 
 
 def rule(says: Sequence[str], suggests: Sequence[str] = (), apart_from: Sequence[str] = ()) -> Rule:
-    """From regular expressions for whole words."""
+    """A rule made of regular expressions for whole words."""
     return Rule(_any_of(says), _any_of(suggests), _any_of(apart_from))
 
 

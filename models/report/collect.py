@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from models.data.corpus import Corpus, spread
-from models.generation.instances import instances, label
+from models.generation.instances import label, requests_from
 from models.generation.under_templates import Answer, write_differently
 from models.generation.writer import Writer
 from models.report.content import Browser, Coloured, Output, Report, TableChoice
@@ -71,7 +71,7 @@ def _coloured_sentences(trained: TrainedRun, corpus: Corpus) -> tuple[Coloured, 
 def _browser(trained: TrainedRun, corpus: Corpus, bank: TemplateBank, watch: Watch) -> Browser:
     """Sources of the dev set, each under several templates."""
     writer = Writer(trained)
-    requests = [i.request for i in spread(instances(writer, corpus.splits["dev"]), TABLES)]
+    requests = spread(requests_from(writer, corpus.splits["dev"]), TABLES)
     templates: dict[StoredTemplate, int] = {}
     choices = []
     for request in watch(requests, "sentences under templates"):

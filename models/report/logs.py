@@ -60,7 +60,7 @@ def read_log(run: Path) -> LoggedRun:
 
 
 def read_logs(runs: Sequence[Path]) -> list[LoggedRun]:
-    """Of each run once; runs in several places that share a name go by their paths."""
+    """The log of each run once; runs in several places that share a name go by their paths."""
     folders = list({run.resolve(): run for run in runs}.values())
     logs = [read_log(folder) for folder in folders]
     times = Counter(log.name for log in logs)
@@ -85,7 +85,7 @@ def runs_like(run: Path) -> list[Path]:
 
 
 def charts(runs: Sequence[LoggedRun]) -> tuple[Chart, ...]:
-    """Of all metrics that some run has."""
+    """A chart for each metric that some run has."""
     found = []
     for metric, meaning in CHARTS.items():
         curves = [Curve(run.name, run.metrics[metric]) for run in runs if metric in run.metrics]

@@ -24,7 +24,7 @@ def render(report: Report) -> str:
     script = (HERE / "page.js").read_text(encoding="utf-8")
     style = (HERE / "page.css").read_text(encoding="utf-8") + state_css(report.colours)
     digest = hashlib.sha256(script.encode()).digest()  # what the policy knows its one script by
-    return (
+    page = (
         _environment()
         .get_template("page.html")
         .render(
@@ -37,6 +37,7 @@ def render(report: Report) -> str:
             script_hash=base64.b64encode(digest).decode(),
         )
     )
+    return page.lstrip()
 
 
 def _environment() -> Environment:
@@ -56,6 +57,7 @@ def _environment() -> Environment:
         "times": times,
     }
     environment.filters.update(filters)
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     return environment
 
 

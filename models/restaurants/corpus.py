@@ -74,7 +74,7 @@ def example_of(table: Table, tokens: list[Token]) -> Example:
 
 
 def surface_text(tokens: list[Token]) -> str:
-    """As one writes it: sentences start with a capital, punctuation follows without a space."""
+    """The text as one writes it: capitals at starts, and no space before punctuation."""
     text, starts = "", True
     for token in tokens:
         shown = token.surface[0].upper() + token.surface[1:] if starts else token.surface

@@ -148,7 +148,7 @@ class TemplateBank:
 
 
 def _number_of_states(used: set[int], asked: int | None) -> int:
-    """As many as asked for, or as the largest that is used needs."""
+    """As many as were asked for, or else as the largest used state needs."""
     needed = max(used, default=-1) + 1
     if min(used, default=0) < 0:
         raise ValueError(f"states are numbered from 0, not from {min(used)}")

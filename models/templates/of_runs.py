@@ -34,7 +34,7 @@ def map_templates(
 def run_templates(
     trained: TrainedRun, corpus: Corpus | None = None, watch: Watch = unwatched
 ) -> TemplateBank:
-    """From the run's folder, if they were made with the same model and as many sentences."""
+    """Loads them from the run's folder, or makes them if model or corpus are others."""
     if not trained.model.latent:
         raise RunError(f"{trained.folder} is a model without templates")
     path, fingerprint = trained.folder / FILE, _fingerprint(trained.model)

@@ -24,7 +24,7 @@ from models.data.loader import BucketedLoader
 from models.data.tasks import corpus_vocabulary, encode_task
 from models.errors import RunError
 from models.files import replacing
-from models.runs import LAST, RUN_KEY, checkpoint_path, load_checkpoint
+from models.runs import LAST, RUN_KEY, checkpoint_path, load_checkpoint, read_config
 from models.training.callbacks import CollapseWarning, EpochLines, GradientVariance, StopEarly
 from models.training.checkpoints import AtomicCheckpoints, SaveBest, SaveLast
 from models.training.logs import MetricsFile
@@ -120,8 +120,7 @@ def _checkpoint_to_resume(
         return None
     if not last.exists():
         return None
-    before = RunConfig.from_dict(yaml.safe_load((run / "config.yaml").read_text()))
-    changed = [name for name in config.differences(before) if name not in MAY_CHANGE]
+    changed = [name for name in config.differences(read_config(run)) if name not in MAY_CHANGE]
     if changed:
         raise RunError(f"{run} was started with other settings, see {', '.join(changed)}")
     saved, now = load_checkpoint(last)[RUN_KEY], corpus_vocabulary(corpus)

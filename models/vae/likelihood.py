@@ -34,7 +34,7 @@ class Estimates(NamedTuple):
 def importance_estimates(
     model: TemplateVAE, batch: Batch, posterior: LinearChainCRF, num_samples: int
 ) -> Estimates:
-    """Of log p(x) and of the bound on it, from the same samples of q."""
+    """Estimates log p(x) and the bound on it from the same samples of q."""
     log_sum = torch.full(batch.lengths.shape, -math.inf, device=batch.lengths.device)
     log_p_sum = torch.zeros_like(log_sum)
     for done in range(0, num_samples, CHUNK):

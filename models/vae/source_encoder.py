@@ -25,7 +25,7 @@ class Memory(NamedTuple):
     start: Carry  # what the decoder starts with
 
     def select(self, rows: Tensor) -> Memory:
-        """Of those sentences of the batch, in that order."""
+        """The memory of those sentences of the batch, in that order."""
         hidden, cell = self.start
         start = (hidden[:, rows], cell[:, rows])
         return Memory(self.items[rows], self.active[rows], self.says[rows], start)
@@ -65,7 +65,7 @@ class SourceEncoder(nn.Module):
         return quoted & (shared < self.hide_rate)
 
     def _start(self, items: Tensor, active: Tensor) -> Carry:
-        """In full precision, which an LSTM needs on a CPU."""
+        """What the decoder starts with, in full precision, which an LSTM needs on a CPU."""
         weights = active.to(items.dtype).unsqueeze(-1)
         mean = (items * weights).sum(1) / weights.sum(1).clamp(min=1)
         start = self.to_start(mean).to(self.to_start.weight.dtype).tanh()

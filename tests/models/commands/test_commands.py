@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -11,6 +11,7 @@ from models.commands import main
 from models.config import RunConfig
 from models.data.e2e import FILES
 from models.restaurants.corpus import synthetic_corpus
+from models.runs import load_run, read_config
 
 SENTENCES = {"train": 20, "dev": 6, "test": 4}
 SETTINGS = [
@@ -191,10 +192,40 @@ def test_too_many_processes_for_the_batches(folder, tmp_path, capsys):
     assert "a batch of 1 cannot be shared by 2 processes" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [[], ["fly"], ["data", "wiki"], ["evaluate"]])
-def test_commands_that_are_none(arguments, capsys):
+def test_a_run_resumes_by_its_folder_alone(folder, capsys):
+    """Its settings are known; what may change can be given, and nothing else."""
+    train(folder, "resumed")
+    before = read_config(folder / "resumed")
+    run("train", "--resume", "--run", folder / "resumed", "--training.epochs", 2)
+    longer = replace(before, training=replace(before.training, epochs=2))
+    assert read_config(folder / "resumed") == longer
+    assert load_run(folder / "resumed", "last").step == 4
+    other = ["--run", folder / "resumed", "--model.hidden_size", 9]
+    assert exit_code("train", "--resume", *other) == 2
+    assert "other settings, see model.hidden_size" in capsys.readouterr().err
+
+
+def test_nothing_to_resume(tmp_path, capsys):
+    assert exit_code("train", "--resume", "--run", tmp_path / "absent") == 2
+    assert "absent holds no run to go on with" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "no command"),
+        (["fly"], "there is no command 'fly'\n"),
+        (["evalute"], "there is no command 'evalute'; did you mean evaluate?"),
+        (["data", "wiki"], "invalid choice: 'wiki'"),
+        (["evaluate"], "RUN is missing"),
+        (["evaluate", "runs/a", "--limt", "3"], "no option --limt; did you mean --limit?"),
+        (["train", "--training.epoch=3"], "--training.epoch; did you mean --training.epochs?"),
+        (["evaluate", "runs/a", "--limit", "x"], "--limit:"),
+    ],
+)
+def test_commands_and_options_that_are_none(arguments, message, capsys):
     assert exit_code(*arguments) == 2
-    assert "error: " in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def train_options() -> list[str]:
