@@ -30,7 +30,7 @@ and, where the corpus knows the true slots, how well the states recover them."""
 
 BATCH = 50
 CONTROL_HELP = (
-    "Of a data2text run: so many tables to write from, freely and under three templates each, for "
+    "How many tables a data2text run writes from, freely and under three templates each, for "
     "the slot error rate, the adherence to templates and the orders they make."
 )
 

@@ -50,7 +50,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--keep-going", action="store_true", help=KEEP_GOING_HELP)
     add("--json", action="store_true", help="Write JSON lines, with words, states and scores.")
     add("--split", type=split, help="Inputs of the corpus, instead of --input.")
-    add("--folder", type=str | None, help="Of --split: for outputs.txt, references.txt, inputs.txt")
+    add("--folder", type=str | None, help="With --split: where outputs, references and inputs go.")
     add("--decoding", type=Decoding, default=Decoding())
     add_draws(parser)
 

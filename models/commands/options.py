@@ -16,13 +16,15 @@ def add_run(parser: ArgumentParser) -> None:
     """The folder of a run, and which of its checkpoints."""
     which: Any = Literal["best", "last"]
     parser.add_argument("run", type=str, help="Folder of the run.")
-    parser.add_argument("--checkpoint", type=which, default="best", help="By the dev set, or last.")
+    parser.add_argument(
+        "--checkpoint", type=which, default="best", help="The best by the dev set, or the last."
+    )
 
 
 def add_draws(parser: ArgumentParser) -> None:
     """The seed of what is drawn, and how many threads there are."""
     threads = "CPU threads; 0: torch's choice."
-    parser.add_argument("--seed", type=int, default=0, help="Of what is drawn.")
+    parser.add_argument("--seed", type=int, default=0, help="Seed of what is drawn.")
     parser.add_argument("--threads", type=NonNegativeInt, default=0, help=threads)
 
 

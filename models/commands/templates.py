@@ -36,9 +36,9 @@ LENGTH = re.compile(r"(\d+)(?:-(\d+))?")
 def add_arguments(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add_run(parser)
-    add("--keys", type=str | None, help="Of tables with just these keys, separated by commas.")
-    add("--length", type=str | None, help="In words: 9, or 8-12.")
-    add("--pattern", type=str | None, help="Of states, see above.")
+    add("--keys", type=str | None, help="Only of tables with just these keys, separated by commas.")
+    add("--length", type=str | None, help="Only of so many words: 9, or 8-12.")
+    add("--pattern", type=str | None, help="Only with states like these, see above.")
     add("--limit", type=NonNegativeInt, default=10, help="How many to show; 0 for all.")
     add("--json", type=str | None, help="Write the analysis of states and n-grams to this file.")
 

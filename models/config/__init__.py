@@ -42,12 +42,12 @@ class ModelConfig:
 
     Args:
         num_states: States a word of a template can have (the paper's text says 50).
-        hidden_size: Of the LSTMs, in each direction, and of the word embeddings.
-        num_layers: Of each LSTM.
-        dropout: On embeddings and LSTM outputs.
+        hidden_size: Size of the LSTMs, in each direction, and of the word embeddings.
+        num_layers: Layers of each LSTM.
+        dropout: Share of embeddings and LSTM outputs that is dropped.
         word_scores: Score states by the word itself, too, not by the BiLSTM alone.
         source_dropout: Share of the source's words shown as unknown in training where the sentence
-            quotes them, so that the decoder learns to copy. Of tasks with a source.
+            quotes them, so that the decoder learns to copy; for tasks with a source.
     """
 
     num_states: int = 20
@@ -73,7 +73,7 @@ class ObjectiveConfig:
             the language model to compare with.
         estimator_settings: What the estimator of that name has other than by default, except for
             its temperature: `--objective.estimator_settings.num_samples 3`.
-        temperature: Of the estimators that have one.
+        temperature: Temperature of the estimators that have one.
         beta: Weight of the posterior's entropy, per sentence. Too small, and the posterior becomes
             constant; too large, and it becomes uniform.
         word_dropout: Share of the decoder's input words hidden, so that it heeds the template.
@@ -158,11 +158,11 @@ class TrainingConfig:
 
     Args:
         epochs: Passes over the training sentences.
-        learning_rate: Of Adam.
+        learning_rate: Step size of Adam.
         final_learning_rate: What it falls to, evenly, by the last step; null for no change. A run
             resumed for more epochs goes on from the rate that the longer run would have there.
         clip: Largest norm of the gradient.
-        seed: Of the parameters, the order of the sentences and all draws.
+        seed: Seed of the parameters, the order of the sentences and all draws.
         patience: Stop after so many epochs without a better dev set; 0 for never.
         dev_sentences: How many of the dev set to look at after each epoch; 0 for all.
         checkpoint_every: Steps between checkpoints to resume from.
@@ -216,9 +216,9 @@ class Decoding:
         method: `greedy` takes the likeliest state and word at each step, `sample` draws them,
             `beam` keeps several beginnings.
         beam: How many, and how many states are tried for each.
-        length_penalty: Of the beam: log probabilities are divided by the number of words to this
+        length_penalty: In a beam, log probabilities are divided by the number of words to this
             power, so 0 prefers short sentences, and more than 1 long ones.
-        temperature: Of the draws; below 1 they are closer to the likeliest.
+        temperature: Temperature of the draws; below 1 they are closer to the likeliest.
         max_words: After so many words a sentence without a template is cut.
     """
 
