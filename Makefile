@@ -46,7 +46,7 @@ demo: setup
 	($(TRAIN)/demo-rnnlm.yaml --run runs/demo-rnnlm && $(MODELS) evaluate runs/demo-rnnlm --threads 1) \
 		> runs/demo-rnnlm.log 2>&1 & $(TRAIN)/demo.yaml --run runs/demo && wait $$!
 	@tail -n 7 runs/demo-rnnlm.log
-	$(MODELS) evaluate runs/demo --show 8 --control 50
+	$(MODELS) evaluate runs/demo --samples 20 --show 8 --control 50
 	@echo 'One table, three templates:'
 	echo '$(DEMO_TABLE)' | $(MODELS) generate runs/demo --num-templates 3
 	$(MODELS) report runs/demo --compare runs/demo-rnnlm
@@ -54,7 +54,7 @@ demo: setup
 	@echo 'What to try next:'
 	@echo '  open runs/demo/report.html in a browser'
 	@echo '  $(MODELS) templates runs/demo --keys name,food,area'
-	@echo "  echo 'name[Aurora], food[Thai]' | $(MODELS) generate runs/demo --template @0"
+	@echo "  echo 'name[Aurora], food[Thai]' | $(MODELS) generate runs/demo --num-templates 2"
 	@echo '  $(MODELS) data text --from FILE      # your own text, one sentence a line'
 	@echo '  $(MODELS) --help'
 

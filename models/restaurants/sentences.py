@@ -26,7 +26,7 @@ def write_sentence(table: Mapping[str, str], rng: random.Random) -> list[Token]:
     """One way to say what the table says."""
     values = {SLOT_OF_KEY[key]: value for key, value in table.items()}
     (plan,) = rng.choices(PLANS, WEIGHTS)
-    return with_articles(Grammar(values, plan, rng).sentence())
+    return with_articles(SentenceBuilder(values, plan, rng).sentence())
 
 
 def with_articles(tokens: list[Token]) -> list[Token]:
@@ -38,7 +38,7 @@ def with_articles(tokens: list[Token]) -> list[Token]:
     return result
 
 
-class Grammar:
+class SentenceBuilder:
     """Writes one sentence; most methods write one part of it."""
 
     def __init__(self, values: Mapping[str, str], plan: Plan, rng: random.Random) -> None:
