@@ -15,7 +15,7 @@ from models.errors import RunError
 from models.generation.beginnings import Written
 from models.generation.search import write
 from models.runs import TrainedRun
-from models.surface.text import plain_text, write_text
+from models.surface.text import plain_text, text_about
 
 BATCH = 100
 LARGE_BATCH = 500  # beginnings that a beam holds at a time
@@ -82,7 +82,7 @@ class Writer:
         words = tuple(spelled[number] for number in written.words)
         casing = self.trained.casing
         if request.table:
-            text = write_text(words, request.table, casing)
+            text = text_about(words, request.table, casing)
         else:
             text = plain_text(words, casing)
         states = tuple(written.states) if self.trained.model.latent else ()

@@ -11,7 +11,7 @@ from models.generation.instances import label, requests_from
 from models.generation.under_templates import Answer, write_differently
 from models.generation.writer import Writer
 from models.report.content import Browser, Coloured, Output, Report, TableChoice
-from models.report.logs import charts, comparison, read_logs
+from models.report.logs import comparison, metric_charts, read_logs
 from models.runs import TrainedRun, Watch, unwatched
 from models.templates.bank import StoredTemplate, TemplateBank
 from models.templates.of_runs import analyse_run, map_templates, run_templates
@@ -30,7 +30,7 @@ def collect(trained: TrainedRun, others: Sequence[Path], watch: Watch = unwatche
     """A report on the run, compared with others."""
     logs = read_logs([trained.folder, *others])
     title = f"{logs[0].name}: {trained.config.objective.estimator}"
-    report = Report(title, _facts(trained), charts=charts(logs), comparison=comparison(logs))
+    report = Report(title, _facts(trained), charts=metric_charts(logs), comparison=comparison(logs))
     if not trained.model.latent:
         return report
     corpus = trained.corpus()

@@ -84,7 +84,7 @@ def runs_like(run: Path) -> list[Path]:
     return found
 
 
-def charts(runs: Sequence[LoggedRun]) -> tuple[Chart, ...]:
+def metric_charts(runs: Sequence[LoggedRun]) -> tuple[Chart, ...]:
     """A chart for each metric that some run has."""
     found = []
     for metric, meaning in CHARTS.items():

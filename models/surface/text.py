@@ -13,7 +13,7 @@ from models.surface.gaps import close_gaps
 from models.surface.relexicalise import Kind, Piece, relexicalise, with_gaps
 
 
-def write_text(words: Sequence[str], table: Table, casing: Mapping[str, str]) -> str:
+def text_about(words: Sequence[str], table: Table, casing: Mapping[str, str]) -> str:
     """The text of a sentence about a table, its key marks replaced by values.
 
     Values appear as the table writes them, except that one without capitals gets one at the start

@@ -13,7 +13,7 @@ from models.data.tables import format_table, parse_table
 from models.generation.writer import Writer
 from models.report.collect import TASKS, collect
 from models.report.content import Report
-from models.report.logs import charts, comparison, read_logs
+from models.report.logs import comparison, metric_charts, read_logs
 from models.runs import load_run
 from models.templates.analysis import analyse
 from models.templates.of_runs import map_templates, run_templates
@@ -53,7 +53,7 @@ def test_facts(report, trained):
 def test_numbers_are_those_of_the_log(report, trained):
     """The run itself is not compared with itself."""
     logs = read_logs([trained.folder])
-    assert report.charts == charts(logs)
+    assert report.charts == metric_charts(logs)
     assert "dev/bound" in [chart.title for chart in report.charts]
     assert report.comparison == comparison(logs)
     assert len(report.comparison.rows) == 1

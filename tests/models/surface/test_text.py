@@ -8,7 +8,7 @@ from models.data.casing import learn_casing
 from models.data.delexicalise import delexicalise
 from models.data.tables import parse_table
 from models.data.tokens import tokenise
-from models.surface.text import plain_text, write_text
+from models.surface.text import plain_text, text_about
 
 TABLE = parse_table(
     "name[The Rice Boat], food[Italian], near[café Zürich 2.0], eatType[coffee shop], "
@@ -34,7 +34,7 @@ WRITTEN = {
 
 @pytest.mark.parametrize(("words", "text"), WRITTEN.items())
 def test_examples(words, text):
-    assert write_text(words.split(), TABLE, CASING) == text
+    assert text_about(words.split(), TABLE, CASING) == text
 
 
 def test_captions():
@@ -44,7 +44,7 @@ def test_captions():
 
 def test_the_built_in_corpus_is_written_as_it_was(synthetic_examples):
     casing = learn_casing(synthetic_examples)
-    written = [write_text(e.words, e.table, casing) for e in synthetic_examples]
+    written = [text_about(e.words, e.table, casing) for e in synthetic_examples]
     assert written == [e.text for e in synthetic_examples]
 
 
@@ -53,5 +53,5 @@ def test_real_sentences_are_written_as_they_were(e2e_dev_rows):
     rows, same = e2e_dev_rows[::4], 0
     for row in rows:
         words = tokenise(row.text)
-        same += tokenise(write_text(delexicalise(words, row.table), row.table, {})) == words
+        same += tokenise(text_about(delexicalise(words, row.table), row.table, {})) == words
     assert same / len(rows) > 0.98
