@@ -8,7 +8,7 @@ import re
 import pytest
 
 from models.errors import DataError
-from models.files import find_file, read_text
+from models.files import find_file, read_text, replacing, write_json, write_text
 
 TEXT = "café\r\n£20\n"
 
@@ -71,3 +71,28 @@ def test_what_was_looked_for_is_listed(tmp_path):
         find_file(tmp_path, "a.csv", "b.csv")
     with pytest.raises(DataError, match="absent: no such directory"):
         find_file(tmp_path / "absent", "a.csv")
+
+
+def test_what_is_written_is_there_whole(tmp_path):
+    path = tmp_path / "new" / "file.json"
+    write_json(path, {"a": "é"})
+    assert read_text(path) == '{\n  "a": "é"\n}\n'
+    assert [file.name for file in path.parent.iterdir()] == ["file.json"]
+
+
+def test_an_interrupted_write_leaves_the_old_file(tmp_path):
+    (tmp_path / "file").write_text("old")
+
+    def interrupted():
+        with replacing(tmp_path / "file") as unfinished:
+            unfinished.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert (tmp_path / "file").read_text() == "old"
+
+
+def test_what_cannot_be_written(tmp_path):
+    with pytest.raises(DataError, match="cannot be written: Is a directory"):
+        write_text(tmp_path, "text")
