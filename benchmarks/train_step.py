@@ -16,11 +16,12 @@ from torch import nn
 from benchmarks.memory import peak_bytes
 from benchmarks.results import Record
 from benchmarks.timing import Limits, Stopwatch, Timing, race
-from models.config import ModelConfig, ObjectiveConfig
-from models.data.batch import UNKNOWN, Batch
-from models.evaluation import Estimates, importance_estimates
-from models.objective import Knobs, Objective, build_objective
-from models.template_vae import TemplateVAE
+from models.config import Knobs, ModelConfig, ObjectiveConfig
+from models.data.batches import Batch
+from models.data.vocabulary import UNKNOWN
+from models.vae.likelihood import Estimates, importance_estimates
+from models.vae.objective import Objective, build_objective
+from models.vae.template_vae import TemplateVAE
 
 EVALUATION = "importance-nll"
 WORK = [

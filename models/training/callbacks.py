@@ -11,9 +11,9 @@ from lightning.pytorch.callbacks import EarlyStopping
 from lightning.pytorch.utilities import rank_zero_warn
 from torch import Tensor
 
-from models.data.batch import Batch
-from models.objective import Objective
+from models.data.batches import Batch
 from models.training.module import VARIANCE, TrainingModule
+from models.vae.objective import Objective
 from structdist.estimators import log_variance_ratio
 
 GRADIENTS = 10  # drawn to estimate a variance

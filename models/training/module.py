@@ -9,19 +9,20 @@ import lightning
 import torch
 from torch import Tensor, nn
 
-from models.config import SCHEDULES, RunConfig
-from models.data.batch import Batch
+from models.config import Knobs, RunConfig
+from models.data.batches import Batch
 from models.data.sources import SourceVocabulary
 from models.errors import TrainingDivergedError
-from models.evaluation import Scores, Tally
-from models.objective import Knobs, build_objective
-from models.template_vae import build_model
+from models.runs import RUN_KEY
+from models.vae.likelihood import Scores, Tally
+from models.vae.objective import build_objective
+from models.vae.template_vae import build_model
+from structdist import __version__
 
 TRAINING, VALIDATION, VARIANCE = range(3)  # what random numbers are drawn for
 LOG_EVERY = 10  # steps
 HOPELESS = 1e12  # a loss, or gradient norm, from which no run comes back
-RUN_KEY = "structdist_run"  # where a checkpoint keeps its settings and vocabulary
-OBJECTIVE_KEY = "structdist_objective"  # and what the estimator has learnt, if it learns
+OBJECTIVE_KEY = "structdist_objective"  # where it keeps what the estimator has learnt
 
 
 class TrainingModule(lightning.LightningModule):
@@ -50,15 +51,7 @@ class TrainingModule(lightning.LightningModule):
 
     def knobs(self) -> Knobs:
         """Where the schedules stand."""
-        epoch = self.global_step / self.steps_per_epoch
-        objective = self.config.objective
-        return Knobs(
-            objective.temperature.at(epoch),
-            objective.beta.at(epoch),
-            objective.word_dropout.at(epoch),
-            objective.context_dropout.at(epoch),
-            objective.target_gradient.at(epoch),
-        )
+        return self.config.objective.knobs(self.global_step / self.steps_per_epoch)
 
     def seed_draws(self, *purpose: int) -> None:
         """Make the coming draws a function of seed, step and purpose."""
@@ -100,12 +93,11 @@ class TrainingModule(lightning.LightningModule):
     def on_train_batch_end(self, *_: Any) -> None:
         if self.global_step % LOG_EVERY:
             return
-        knobs = asdict(self._knobs)
         self.record(
             {
                 "train/loss": float(self._loss),
                 "train/gradient_norm": float(self._gradient_norm),
-                **{f"knobs/{k}": knobs[k] for k in SCHEDULES},
+                **{f"knobs/{name}": value for name, value in self._knobs.values.items()},
             }
         )
 
@@ -135,6 +127,7 @@ class TrainingModule(lightning.LightningModule):
             "words": self.vocabulary.words.real_words,
             "keys": self.vocabulary.keys.real_words,
             "casing": self.casing,
+            "version": __version__,
         }
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from models.data.loader import collate, encode
+from models.data.batches import collate, encode
 from models.data.tasks import corpus_vocabulary
 from models.training.callbacks import GradientVariance
 from models.training.fit import fit

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from models.schedules import Schedule
+from models.config.schedules import Schedule
 from models.training import fit as module
 from models.training.fit import fit
 from models.training.module import TrainingModule
