@@ -10,7 +10,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 PARALLEL := --numprocesses auto --dist loadfile
-TRAIN := $(BIN)/python -m models train --config models/configs
+MODELS := $(BIN)/python -m models
+TRAIN := $(MODELS) train --config models/configs
 DEMO_TABLE := name[The Copper Kettle], eatType[pub], food[Georgian], area[old town]
 
 .PHONY: setup test test-all test-gpu lint demo clean
@@ -18,9 +19,10 @@ DEMO_TABLE := name[The Copper Kettle], eatType[pub], food[Georgian], area[old to
 setup: $(READY)
 
 $(READY): setup.py pyproject.toml constraints.txt $(wildcard structdist/ops/native/csrc/*)
+	@echo 'setting up .venv: some minutes, most of them for torch'
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --constraint constraints.txt torch
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/pip install --constraint constraints.txt torch
+	$(BIN)/pip install --constraint constraints.txt --editable '.[dev]'
 	touch $(READY)
 
 lint: setup
@@ -40,13 +42,21 @@ test-gpu: setup
 demo: setup
 	rm -rf runs/demo runs/demo-rnnlm
 	mkdir -p runs
-	$(TRAIN)/demo-rnnlm.yaml --run runs/demo-rnnlm > runs/demo-rnnlm.log 2>&1 & \
-		$(TRAIN)/demo.yaml --run runs/demo && wait $$!
-	$(BIN)/python -m models evaluate runs/demo-rnnlm
-	$(BIN)/python -m models evaluate runs/demo --show 8 --control 50
+	@echo 'Training with templates; beside it, and more quietly, without, to compare with:'
+	($(TRAIN)/demo-rnnlm.yaml --run runs/demo-rnnlm && $(MODELS) evaluate runs/demo-rnnlm --threads 1) \
+		> runs/demo-rnnlm.log 2>&1 & $(TRAIN)/demo.yaml --run runs/demo && wait $$!
+	@tail -n 7 runs/demo-rnnlm.log
+	$(MODELS) evaluate runs/demo --samples 20 --show 8 --control 30
 	@echo 'One table, three templates:'
-	echo '$(DEMO_TABLE)' | $(BIN)/python -m models generate runs/demo --num-templates 3
-	$(BIN)/python -m models report runs/demo --compare runs/demo-rnnlm
+	echo '$(DEMO_TABLE)' | $(MODELS) generate runs/demo --num-templates 3
+	$(MODELS) report runs/demo --compare runs/demo-rnnlm
+	@echo
+	@echo 'What to try next:'
+	@echo '  open runs/demo/report.html in a browser'
+	@echo '  $(MODELS) templates runs/demo --keys name,food,area'
+	@echo "  echo 'name[Aurora], food[Thai]' | $(MODELS) generate runs/demo --num-templates 2"
+	@echo '  $(MODELS) data text --from FILE      # your own text, one sentence a line'
+	@echo '  $(MODELS) --help'
 
 clean:
 	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

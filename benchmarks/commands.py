@@ -14,7 +14,6 @@ import torch
 import typer
 
 from benchmarks import estimates as estimate_benchmark
-from benchmarks import gradients as gradient_benchmark
 from benchmarks import load as load_benchmark
 from benchmarks import overhead as overhead_benchmark
 from benchmarks import ratios as ratio_benchmark
@@ -23,7 +22,7 @@ from benchmarks import scaling as scaling_benchmark
 from benchmarks import train_step as train_step_benchmark
 from benchmarks.cards import CARDS, Card
 from benchmarks.contenders import CONTENDERS, Contender, at_home
-from benchmarks.estimators import ESTIMATORS
+from benchmarks.gradients.command import gradients
 from benchmarks.neighbours import busy_neighbours
 from benchmarks.operations import OPERATIONS, SEGMENT_OPERATIONS, Operation
 from benchmarks.options import (
@@ -36,7 +35,6 @@ from benchmarks.options import (
     Json,
     Markdown,
     Names,
-    Numbers,
     Plot,
     Quick,
     Sizes,
@@ -44,7 +42,6 @@ from benchmarks.options import (
     WhichStructure,
     names_among,
     parse_integers,
-    parse_numbers,
     parse_sizes,
     positive,
     read_results,
@@ -52,7 +49,6 @@ from benchmarks.options import (
     writable,
 )
 from benchmarks.pages import write_report
-from benchmarks.rewards import REWARDS
 from benchmarks.sections import SECTIONS
 from benchmarks.session import progress_bar, start
 from benchmarks.spans.command import spans
@@ -66,12 +62,12 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_show_locals=False,
 )
+app.command()(gradients)
 app.command()(spans)
 
 USUAL_SIZES = LINEAR_CHAIN.usual_sizes
 LOAD_SIZES = "100x38x20"
 QUICK_SIZES = LINEAR_CHAIN.quick_sizes
-MOST_PATHS = 20_000  # that `gradients` enumerates
 CPU = torch.device("cpu")
 QUICK_LIMITS = Limits(budget=1.0, usual=5, most=15, shortest=0.05)
 QUICK_SECONDS = 40.0  # for a busy machine; an idle one needs less
@@ -264,55 +260,6 @@ def load(
 
 
 @app.command()
-def gradients(
-    function: Annotated[Names | None, _choice(REWARDS, "f; default all (quick: network)")] = None,
-    estimator: Annotated[Names | None, _choice(ESTIMATORS, "Default all")] = None,
-    temperature: Annotated[
-        Numbers | None,
-        typer.Option(parser=parse_numbers, metavar="X,X,...", help="Default 0.1,0.5,1,2."),
-    ] = None,
-    samples: Annotated[Integers | None, _grid("Draws an estimate averages. Default 1,5.")] = None,
-    runs: Annotated[
-        int | None, typer.Option(min=2, help="Estimates per row. Default 20000 (quick: 2000).")
-    ] = None,
-    length: Annotated[int, typer.Option(min=2)] = 5,
-    states: Annotated[int, typer.Option(min=2)] = 3,
-    baseline: Annotated[
-        float | None, typer.Option(help="Constant of REINFORCE-C. Default: the best there is.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
-    device: Device = CPU,
-    threads: Threads = 2,
-    quick: Quick = False,
-    json: Json = None,
-    plot: Plot = None,
-    markdown: Markdown = None,
-    compare: Compare = None,
-) -> None:
-    """Bias and variance of gradient estimators, against enumeration."""
-    if states**length > MOST_PATHS:
-        raise typer.BadParameter(
-            f"{states}^{length} paths are too many to enumerate, {MOST_PATHS} at most",
-            param_hint="--length, --states",
-        )
-    session = start("gradients", device, threads, json, plot, markdown, compare)
-    plan = gradient_benchmark.Plan(
-        functions=function or (("network",) if quick else tuple(REWARDS)),
-        estimators=estimator or tuple(ESTIMATORS),
-        temperatures=temperature or (0.1, 0.5, 1.0, 2.0),
-        samples=samples or (1, 5),
-        length=length,
-        states=states,
-        runs=runs or (2_000 if quick else 20_000),
-        constant=baseline,
-        seed=seed,
-    )
-    with progress_bar(len(plan.functions) * len(list(plan.cells()))) as progress:
-        rows = gradient_benchmark.run(plan, device, progress)
-    session.deliver(vars(plan), rows)
-
-
-@app.command()
 def scaling(
     structure: WhichStructure = LINEAR_CHAIN,
     batch: Annotated[Integers | None, _grid("Default 1,4,16,64,256 (quick: 1,4,16).")] = None,
@@ -448,6 +395,12 @@ def report(
     out: Annotated[Path, typer.Option(callback=writable, help="The page to write.")] = Path(
         "benchmarks/RESULTS.md"
     ),
+    preface: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, dir_okay=False, help="Markdown to begin with, instead of a title."
+        ),
+    ] = None,
 ) -> None:
     """One Markdown page with plots out of results already there."""
     every = [read_results(path, str(path)) for path in files]
@@ -457,5 +410,6 @@ def report(
             raise typer.BadParameter(f"results of an unknown command, {results.command}")
         if names.count(results.name) > 1:
             raise typer.BadParameter(f"more than one file holds results of {results.name}")
-    write_report(every, out, shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]))
+    command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
+    write_report(every, out, command, preface.read_text() if preface else "# Benchmark results")
     typer.echo(f"wrote {out}")

@@ -42,7 +42,7 @@ def _environment(environment: Record) -> str:
     )
 
 
-def write_report(every: Sequence[Results], page: Path, command: str) -> None:
+def write_report(every: Sequence[Results], page: Path, command: str, preface: str) -> None:
     """A page of all results, with their plots in `results/` beside it."""
     plots = page.parent / "results"
     plots.mkdir(exist_ok=True)
@@ -52,8 +52,7 @@ def write_report(every: Sequence[Results], page: Path, command: str) -> None:
         SECTIONS[results.command].plot(results, plot)
         sections.append(section_page(results, page, plot))
     intro = (
-        "# Benchmark results\n\n"
-        f"Made by\n\n```\n{command}\n```\n\n"
+        f"{preface.rstrip()}\n\nMade by\n\n```\n{command}\n```\n\n"
         "from the results of the commands named in each section.\n"
     )
     page.write_text("\n".join([intro, *sections]))

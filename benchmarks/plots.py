@@ -20,7 +20,6 @@ from benchmarks.samplers import FLOOR
 from benchmarks.tables import SIZES, size_of
 
 DPI = 130
-MARKERS = "osD^vP*X"
 COLOURS = {contender.name: f"C{place}" for place, contender in enumerate(CONTENDERS)}
 
 
@@ -92,46 +91,6 @@ def _sampler_panel(axes: Axes, rows: list[Record]) -> None:
     axes.set_yscale("log")
     axes.set_ylabel("ms (forward+backward\nwhere differentiable)")
     axes.legend(fontsize="small")
-
-
-def plot_gradients(results: Results, path: Path) -> None:
-    """Relative bias against variance; a panel for each f, a line over temperatures."""
-    functions = _names(results.rows, "function")
-    figure, panels = plt.subplots(
-        1,
-        len(functions),
-        figsize=(5.5 * len(functions) + 2, 5),
-        squeeze=False,
-        layout="constrained",
-    )
-    for axes, function in zip(panels[0], functions, strict=True):
-        rows = [row for row in results.rows if row["function"] == function]
-        _gradient_panel(axes, rows)
-        axes.set_title(f"f = {function}")
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside right upper")
-    _finish(figure, path)
-
-
-def _gradient_panel(axes: Axes, rows: list[Record]) -> None:
-    estimators, counts = _names(rows, "estimator"), sorted({row["samples"] for row in rows})
-    for color, estimator in enumerate(estimators):
-        for place, samples in enumerate(counts):
-            mine = [r for r in rows if r["estimator"] == estimator and r["samples"] == samples]
-            if mine:
-                axes.errorbar(
-                    [row["quality"]["variance"] for row in mine],
-                    [row["quality"]["relative_bias"] for row in mine],
-                    yerr=[row["quality"]["relative_bias_error"] for row in mine],
-                    color=f"C{color}",
-                    marker=MARKERS[place % len(MARKERS)],
-                    linestyle="-" if len(mine) > 1 else "none",
-                    label=f"{estimator}, S={samples}",
-                )
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel("variance (trace of the covariance)")
-    axes.set_ylabel("relative bias (bar: Monte-Carlo error)")
-    axes.grid(alpha=0.3)
 
 
 def plot_scaling(results: Results, path: Path) -> None:

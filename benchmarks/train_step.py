@@ -16,14 +16,24 @@ from torch import nn
 from benchmarks.memory import peak_bytes
 from benchmarks.results import Record
 from benchmarks.timing import Limits, Stopwatch, Timing, race
-from models.config import ModelConfig
-from models.data.batch import UNKNOWN, Batch
-from models.estimators import ESTIMATORS, Estimator, Knobs
-from models.evaluation import Estimates, importance_estimates
-from models.template_vae import TemplateVAE
+from models.config import Knobs, ModelConfig, ObjectiveConfig
+from models.data.batches import Batch
+from models.data.vocabulary import UNKNOWN
+from models.vae.likelihood import Estimates, importance_estimates
+from models.vae.objective import Objective, build_objective
+from models.vae.template_vae import TemplateVAE
 
 EVALUATION = "importance-nll"
-WORK = [*ESTIMATORS, EVALUATION]
+WORK = [
+    "rnnlm",
+    "gumbel-crf",
+    "gumbel-crf-st",
+    "pm-mrf",
+    "pm-mrf-st",
+    "reinforce-ms",
+    "reinforce-ms-c",
+    EVALUATION,
+]
 EVALUATED_SENTENCES, EVALUATION_SAMPLES = 10, 100
 KNOBS = Knobs(temperature=0.5)
 
@@ -58,14 +68,14 @@ class Row:
 class Trainer:
     """A model, its optimiser, and one step of training."""
 
-    def __init__(self, plan: Plan, estimator: Estimator, device: torch.device) -> None:
-        self.estimator = estimator
-        self.model = plan.model(estimator.latent).to(device)
+    def __init__(self, plan: Plan, objective: Objective, device: torch.device) -> None:
+        self.objective = objective
+        self.model = plan.model(objective.latent).to(device)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-3)
 
     def step(self, batch: Batch) -> None:
         self.optimizer.zero_grad()
-        self.estimator.loss(self.model, batch, KNOBS).backward()
+        self.objective.loss(self.model, batch, KNOBS).backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step()
 
@@ -97,7 +107,7 @@ def measure(name: str, plan: Plan, device: torch.device, limits: Limits) -> Row:
 
 
 def _training(name: str, plan: Plan, device: torch.device) -> Callable[[Batch], object]:
-    return Trainer(plan, ESTIMATORS[name], device).step
+    return Trainer(plan, build_objective(ObjectiveConfig(name)), device).step
 
 
 def _evaluation(plan: Plan, device: torch.device) -> Callable[[Batch], object]:

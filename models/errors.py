@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 class SettingError(ValueError):
     """A setting that makes no sense."""
@@ -11,8 +13,20 @@ class RunError(ValueError):
     """A run folder that does not fit what is asked."""
 
 
+class DataError(ValueError):
+    """A file that cannot be read as what it should be; the message names file and line."""
+
+    def __init__(self, path: Path | str, message: str, line: int | None = None) -> None:
+        where = str(path) if line is None else f"{path}, line {line}"
+        super().__init__(f"{where}: {message}")
+
+
+class DownloadError(RuntimeError):
+    """A release that could not be had; the message says how to get it by hand."""
+
+
 class TrainingDivergedError(RuntimeError):
-    """The loss is no number any more; says what to do."""
+    """The loss is no number any more; the message says what to do."""
 
     def __init__(self, step: int, loss: float, gradient_norm: float) -> None:
         super().__init__(

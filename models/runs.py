@@ -1,22 +1,30 @@
-"""Runs that were trained: their settings, words and model, from a checkpoint."""
+"""Runs: a folder with settings, a log and checkpoints, and the model that a checkpoint holds."""
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+import yaml
+
 from models.config import RunConfig
+from models.corpora import open_corpus
 from models.data.corpus import Corpus
-from models.data.open import open_corpus
 from models.data.sources import SourceVocabulary
 from models.data.tasks import corpus_vocabulary
 from models.data.vocabulary import Vocabulary
 from models.errors import RunError
-from models.template_vae import TemplateVAE, build_model
-from models.training.checkpoints import checkpoint_path, load_checkpoint
-from models.training.module import RUN_KEY
+from models.vae.template_vae import TemplateVAE, build_model
+from structdist import __version__
 
+Watch = Callable[[Sequence[Any], str], Iterable[Any]]  # shows the way through what takes long
+
+BEST, LAST = "best", "last"  # checkpoints
+RUN_KEY = "structdist_run"  # where a checkpoint keeps its settings, vocabulary and version
 PREFIX = "model."  # of the model's parameters in a checkpoint
 
 
@@ -43,17 +51,45 @@ def load_run(run: Path, checkpoint: str) -> TrainedRun:
     if not path.exists():
         raise RunError(f"{path} does not exist; train with `python -m models train --run {run}`")
     saved = load_checkpoint(path)
+    about = saved.get(RUN_KEY, {})
     try:
-        return _restore(saved, run, checkpoint)
+        config = RunConfig.from_dict(about["config"])
+        vocabulary = SourceVocabulary(Vocabulary(about["words"]), Vocabulary(about["keys"]))
+        model = build_model(config, vocabulary)
+        model.load_state_dict({k.removeprefix(PREFIX): v for k, v in saved["state_dict"].items()})
+        casing, step = about["casing"], saved["global_step"]
     except (KeyError, TypeError, RuntimeError) as error:
-        raise RunError(f"{path} is of another version of these models; train it again") from error
-
-
-def _restore(saved: dict[str, Any], run: Path, checkpoint: str) -> TrainedRun:
-    config = RunConfig.from_dict(saved[RUN_KEY]["config"])
-    vocabulary = SourceVocabulary(*(Vocabulary(saved[RUN_KEY][part]) for part in ("words", "keys")))
-    model = build_model(config, vocabulary)
-    state = {k.removeprefix(PREFIX): v for k, v in saved["state_dict"].items()}
-    model.load_state_dict(state)
-    casing, step = saved[RUN_KEY]["casing"], saved["global_step"]
+        raise RunError(
+            f"{path} was written by {about.get('version', 'an unnamed version')} of structdist, "
+            f"and this is {__version__}: train it again, or use that version"
+        ) from error
     return TrainedRun(config, vocabulary, casing, model.eval(), step, run, checkpoint)
+
+
+def unwatched(values: Sequence[Any], what: str) -> Iterable[Any]:
+    """Shows nothing."""
+    return values
+
+
+def checkpoint_path(run: Path, name: str) -> Path:
+    return run / "checkpoints" / f"{name}.ckpt"
+
+
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    """A checkpoint on the CPU, read without running any code from the file."""
+    loaded: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    return loaded
+
+
+def read_config(run: Path) -> RunConfig:
+    """The settings that a run was started with; a `RunError` if there are none that fit."""
+    try:
+        return RunConfig.from_dict(yaml.safe_load((run / "config.yaml").read_text()))
+    except (OSError, AttributeError, KeyError, TypeError, ValueError, yaml.YAMLError) as error:
+        raise RunError(f"{run} is not the folder of a run") from error
+
+
+def read_metrics(path: Path) -> list[dict[str, str]]:
+    """Whole rows of a log; one that a kill cut short is left out."""
+    with path.open(newline="") as file:
+        return list(csv.DictReader(line for line in file if line.endswith("\n")))

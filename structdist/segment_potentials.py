@@ -38,6 +38,9 @@ class SegmentPotentials:
     chain: Potentials  # emissions, transitions, start, end, lengths, batch shape and dtype
     given_durations: Tensor | None  # [..., L, K]
     given_segments: Tensor | None  # [..., T, L, K]
+    allowed: Tensor | None = (
+        None  # bool [..., T, L, K], or [..., T, L, 1]: all others are forbidden
+    )
 
     @property
     def durations(self) -> Tensor | None:
@@ -47,11 +50,15 @@ class SegmentPotentials:
 
     @property
     def segments(self) -> Tensor | None:
-        """[*B, T, L, K]."""
-        given = self.given_segments
-        if given is None:
+        """[*B, T, L, K], -inf where not allowed."""
+        given, allowed = self.given_segments, self.allowed
+        if given is None and allowed is None:
             return None
-        return given.to(self.dtype).expand(self.batch_shape + given.shape[-3:])
+        zero = torch.zeros((), dtype=self.dtype, device=self.device)
+        scores = zero if given is None else given.to(self.dtype)
+        if allowed is not None:
+            scores = torch.where(allowed, scores, -torch.inf)
+        return scores.expand(self.batch_shape + self.event_shape)
 
     def _with_batch_dims(self, x: Tensor, event_dims: int) -> Tensor:
         x = x.to(self.dtype)
@@ -114,10 +121,7 @@ class SegmentPotentials:
     def restrict(self, allowed: Tensor) -> SegmentPotentials:
         """The same with every segment forbidden that a bool mask [*B, T, L, K] forbids."""
         allowed = allowed | ~self.inside
-        scores = self.segments
-        if scores is None:
-            scores = torch.zeros((), dtype=self.dtype, device=self.device)
-        return replace(self, given_segments=torch.where(allowed, scores, -torch.inf))
+        return replace(self, allowed=allowed if self.allowed is None else self.allowed & allowed)
 
     def shift(self, values: Tensor) -> SegmentPotentials:
         """The same with values [*B, T, L, K] added to the scores of segments."""
@@ -178,10 +182,15 @@ class SegmentPotentials:
         durations, given = self.durations, self.given_segments
         if given is None:
             assert durations is not None
-            return flatten_edges(durations, self.batch_shape, 2)
-        by_step = self._with_batch_dims(given, 3)
-        if durations is not None:
-            by_step = ops.sum_of_scores(by_step, durations.unsqueeze(-3))
+            if self.allowed is None:
+                return flatten_edges(durations, self.batch_shape, 2)
+            by_step = durations.unsqueeze(-3)
+        else:
+            by_step = self._with_batch_dims(given, 3)
+            if durations is not None:
+                by_step = ops.sum_of_scores(by_step, durations.unsqueeze(-3))
+        if self.allowed is not None:
+            by_step = torch.where(self.allowed, by_step, -torch.inf)
         return _flatten_by_step(by_step, self.batch_shape)
 
     def require_allowed_values(self) -> None:

@@ -110,7 +110,7 @@ def is_public(name: str) -> bool:
     module, _, attribute = name.rpartition(".")
     if name in PUBLIC_MODULES:
         return True
-    return module in PUBLIC_MODULES and not attribute.startswith("_")
+    return module in PUBLIC_MODULES and (attribute == "__version__" or attribute[0] != "_")
 
 
 @pytest.mark.parametrize("path", sources("models"), **ids)
@@ -118,6 +118,62 @@ def test_models_use_only_public_names(path: Path):
     library = [name for name in ours(path) if within(name, "structdist")]
     assert [name for name in library if not is_public(name)] == []
     assert [name for name in ours(path) if within(name, "benchmarks", "tests")] == []
+
+
+# The packages and root modules of `models`, in order: each imports only those before it.
+MODELS = (
+    *("errors", "files", "idle_threads", "data", "metrics", "restaurants", "corpora", "config"),
+    *("surface", "vae", "runs", "templates", "generation", "training", "report", "commands"),
+)
+MODELS_ROOT = {path.stem for path in (ROOT / "models").glob("*.py")}
+COMMANDS = [path for path in sources("models/commands") if path.stem != "__init__"]
+
+
+def part_of_models(path: Path) -> str:
+    return path.relative_to(ROOT / "models").parts[0].removesuffix(".py")
+
+
+def reached(path: Path, seen: set[str] | None = None) -> set[str]:
+    """Everything that importing `path` imports; not what functions import."""
+    found = set() if seen is None else seen
+    for name in imports(path, everywhere=False):
+        if name in found:
+            continue
+        found.add(name)
+        if within(name, "models"):
+            for module in (name, name.rpartition(".")[0]):
+                own = ROOT / f"{module.replace('.', '/')}.py"
+                if own.is_file():
+                    reached(own, found)
+    return found
+
+
+def test_models_have_a_small_root_and_a_place_for_each_part():
+    assert len(MODELS_ROOT) <= 8
+    parts = {part_of_models(path) for path in sources("models")}
+    assert parts - {"__init__", "__main__"} == set(MODELS)
+
+
+@pytest.mark.parametrize("path", sources("models"), **ids)
+def test_models_import_one_way(path: Path):
+    part = part_of_models(path)
+    before = MODELS[: MODELS.index(part) + 1] if part in MODELS else MODELS
+    allowed = tuple(f"models.{name}" for name in before)
+    own = [name for name in ours(path) if within(name, "models")]
+    assert [name for name in own if not within(name, *allowed)] == []
+
+
+@pytest.mark.parametrize("path", sources("models"), **ids)
+def test_only_training_needs_lightning(path: Path):
+    if part_of_models(path) != "training":
+        assert [name for name in imports(path) if within(name, "lightning")] == []
+    if part_of_models(path) != "training" and path.stem != "train":
+        assert [name for name in imports(path) if within(name, "models.training")] == []
+
+
+@pytest.mark.parametrize("path", [*sources("models/metrics"), *COMMANDS], **ids)
+def test_metrics_and_help_do_not_wait_for_torch(path: Path):
+    assert [name for name in reached(path) if within(name, "torch", "lightning")] == []
 
 
 ORACLES = ("tests.enumeration", "tests.oracle", "tests.structures.segment_oracle")
@@ -143,6 +199,8 @@ def test_the_rules_can_fail():
     assert "torch.Tensor" in names
     assert not is_public("structdist.ops.reference")
     assert not is_public("structdist._private")
+    assert "torch" in reached(ROOT / "models/runs.py")
+    assert "structdist.LinearChainCRF" in reached(ROOT / "models/templates/of_runs.py")
 
 
 # The public API ------------------------------------------------------------------------------

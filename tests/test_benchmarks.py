@@ -18,7 +18,8 @@ PNG = b"\x89PNG"
 TINY = {
     "samplers": "--batch 2 --length 3 --states 2 --operation log-z,viterbi --quick --budget 0.02",
     "estimates": "--size 2x3x2 --operation log-z,viterbi",
-    "gradients": "--quick --runs 50 --temperature 1 --samples 2 --length 3 --states 2",
+    "gradients": "--quick --runs 4 --length 3 --states 2 --calls 3 --estimator "
+    "gumbel-crf,simple,reinforce-ms",
     "scaling": "--base 1,2,2 --batch 1,2 --length 2,4 --states 2,3 --operation log-z --quick "
     "--budget 0.02",
     "load": "--size 2x3x2 --busy 1 --quick --budget 0.02",
@@ -197,6 +198,14 @@ def test_compare_prints_ratios(results: dict[str, Path], command: str) -> None:
         assert "1.00x" in result.output
 
 
+def test_a_report_begins_with_its_preface(results: dict[str, Path], tmp_path: Path) -> None:
+    preface, page = tmp_path / "preface.md", tmp_path / "PAGE.md"
+    preface.write_text("# What to conclude\n\nLittle.\n")
+    file = results["gradients"].with_suffix(".json")
+    assert run("report", file, "--preface", preface, "--out", page).exit_code == 0
+    assert page.read_text().startswith("# What to conclude\n\nLittle.\n\nMade by")
+
+
 def test_report_is_a_page_of_all_sections(results: dict[str, Path]) -> None:
     files = [path.with_suffix(".json") for path in results.values()]
     page = files[0].parent / "RESULTS.md"
@@ -230,7 +239,8 @@ def test_report_is_a_page_of_all_sections(results: dict[str, Path]) -> None:
         ("estimates --card bandwidth=0,launch=1,step=1", "positive and finite"),
         ("gradients --temperature 0", "positive"),
         ("gradients --function magic", "not one of"),
-        ("gradients --states 10 --length 10", "too many"),
+        ("gradients --length 1,4", "no neighbours"),
+        ("gradients --times /no/such/file.json", "cannot read"),
         ("gradients --runs 1", "runs"),
         ("scaling --base 1,2", "B,T,K"),
         ("samplers --busy -1", "busy"),

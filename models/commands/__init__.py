@@ -1,20 +1,17 @@
 """The command line: `python -m models train|evaluate|generate|...`.
 
-Each command is a module with `USAGE`, `DETAILS`, `add_arguments(parser)` and `run(options)`; only
-the one that is called is imported.
+Each command is a module with `USAGE`, `DETAILS`, `add_arguments(parser)` and `run(options)`. Only
+the one that is called is imported, and what takes long to import only when it runs.
 """
 
 from __future__ import annotations
 
 import sys
-from argparse import RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from importlib import import_module
 
-from jsonargparse import ArgumentParser, DefaultHelpFormatter
-
-from models.data.errors import DataError, DownloadError
-from models.errors import RunError, SettingError, TrainingDivergedError
+from models.commands.parser import HelpFormatter, Parser, meant, stop
+from models.errors import DataError, DownloadError, RunError, SettingError, TrainingDivergedError
 
 COMMANDS = {
     "train": "Train a template VAE, or the language model to compare it with.",
@@ -25,42 +22,42 @@ COMMANDS = {
     "report": "Write a page about a run: curves, templates, sentences.",
     "score": "Score generated texts with the official metrics.",
 }
+PROGRAM = "python -m models"
+HELP = f"""\
+usage: {PROGRAM} COMMAND ...
+
+Latent-template VAEs: train them, evaluate them, write with them.
+
+commands:
+{chr(10).join(f"  {name:<10} {summary}" for name, summary in COMMANDS.items())}
+
+`{PROGRAM} COMMAND --help` tells more of each."""
 USER_ERRORS = (DataError, RunError, SettingError)  # what the user gave cannot be used: exit code 2
+FILE_ERRORS = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 FAILURES = (DownloadError, TrainingDivergedError)  # it did not work out: exit code 1
 
 
-class HelpFormatter(RawDescriptionHelpFormatter, DefaultHelpFormatter):
-    """Leaves the lines of a description as they are."""
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
-    arguments = sys.argv[1:] if arguments is None else list(arguments)
-    called = arguments[0] if arguments and arguments[0] in COMMANDS else None
-    parser = ArgumentParser(
-        prog="python -m models",
+    name, *rest = (sys.argv[1:] if arguments is None else list(arguments)) or [""]
+    if name in ("-h", "--help"):
+        print(HELP)
+        return
+    if name not in COMMANDS:
+        problem = f"there is no command {name!r}{meant(name, COMMANDS)}" if name else "no command"
+        stop(f"{problem}\n\n{HELP}", 2)
+    command = import_module(f"models.commands.{name}")
+    parser = Parser(
+        given=rest,
+        prog=f"{PROGRAM} {name}",
+        usage=f"{PROGRAM} {command.USAGE}",
+        description=f"{COMMANDS[name]}\n\n{command.DETAILS}",
         formatter_class=HelpFormatter,
-        description="Latent-template VAEs: train them, evaluate them, write with them.",
+        allow_abbrev=False,
     )
-    commands = parser.add_subcommands(dest="command", title="commands")
-    for name, summary in COMMANDS.items():
-        one = ArgumentParser()
-        if name == called:
-            command = import_module(f"models.commands.{name}")
-            one.usage = f"python -m models {command.USAGE}"
-            one.description = f"{summary}\n\n{command.DETAILS}"
-            command.add_arguments(one)
-        commands.add_subcommand(name, one, help=summary)
     try:
-        options = parser.instantiate(parser.parse_args(arguments))
-        command.run(options[options.command])
-    except USER_ERRORS as error:
-        _stop(error, 2)
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
-        _stop(error, 2)
+        command.add_arguments(parser)
+        command.run(parser.instantiate(parser.parse_args(rest)))
+    except (*USER_ERRORS, *FILE_ERRORS) as error:
+        stop(str(error), 2)
     except FAILURES as error:
-        _stop(error, 1)
-
-
-def _stop(error: Exception, code: int) -> None:
-    print(f"error: {error}", file=sys.stderr)
-    sys.exit(code)
+        stop(str(error), 1)

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import torch
 from jsonargparse import ArgumentParser
 from jsonargparse.typing import NonNegativeInt, PositiveInt
 from rich.console import Console
-from rich.progress import track
 
+from models.commands.display import coloured, measure_table, watched
+from models.commands.options import add_draws, add_run, load, start_draws
 from models.data.corpus import SPLITS, Example, spread
-from models.data.loader import Sentence, in_order
-from models.data.tasks import encode_task
-from models.display import coloured, score_table
 from models.errors import SettingError
-from models.evaluation import Scores, evaluate
-from models.generation.control import Control, measure_control
-from models.generation.writer import Writer
-from models.recovery import Recovery, recovery
-from models.run_templates import run_templates
-from models.runs import TrainedRun, load_run
-from models.templates import map_templates
-from models.training.checkpoints import BEST
+from models.files import write_json
+from models.metrics.recovery import Recovery, recovery
+
+if TYPE_CHECKING:
+    from models.generation.control import Control
+    from models.runs import TrainedRun
+    from models.vae.likelihood import Scores
 
 USAGE = "evaluate RUN [options]"
 DETAILS = """\
@@ -35,107 +30,101 @@ and, where the corpus knows the true slots, how well the states recover them."""
 
 BATCH = 50
 CONTROL_HELP = (
-    "Of a data2text run: so many tables to write from, freely and under three templates each, for "
+    "How many tables a data2text run writes from, freely and under three templates each, for "
     "the slot error rate, the adherence to templates and the orders they make."
 )
 
+Row = tuple[str, float | int | None, str]  # a measure, its value, what it is
+
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("run", type=str, help="Folder of the run.")
-    parser.add_argument("--split", type=Literal[SPLITS], default="test", help="Which sentences.")
-    parser.add_argument(
-        "--samples", type=PositiveInt, default=100, help="Importance samples a sentence."
-    )
-    parser.add_argument(
-        "--checkpoint", type=Literal["best", "last"], default=BEST, help="By the dev set, or last."
-    )
-    parser.add_argument(
-        "--limit", type=NonNegativeInt, default=0, help="Only so many sentences; 0 for all."
-    )
-    parser.add_argument(
-        "--show", type=NonNegativeInt, default=5, help="Sentences to show with their states."
-    )
-    parser.add_argument("--control", type=NonNegativeInt, default=0, help=CONTROL_HELP)
-    parser.add_argument("--seed", type=int, default=0, help="Of the samples.")
-    parser.add_argument(
-        "--threads", type=NonNegativeInt, default=0, help="CPU threads; 0: torch's choice."
-    )
-    parser.add_argument("--json", type=str | None, help="Also write the numbers to this file.")
+    add, split = parser.add_argument, Literal[SPLITS]
+    add_run(parser)
+    add("--split", type=split, default="test", help="Which sentences.")
+    add("--samples", type=PositiveInt, default=100, help="Importance samples a sentence.")
+    add("--limit", type=NonNegativeInt, default=0, help="Only so many sentences; 0 for all.")
+    add("--show", type=NonNegativeInt, default=5, help="Sentences to show with their states.")
+    add("--control", type=NonNegativeInt, default=0, help=CONTROL_HELP)
+    add("--json", type=str | None, help="Also write the numbers to this file.")
+    add_draws(parser)
 
 
 def run(options: Any) -> None:
-    if options.threads:
-        torch.set_num_threads(options.threads)
-    torch.manual_seed(options.seed)
-    trained = load_run(Path(options.run), options.checkpoint)
-    if options.control:
-        check_control(trained)
+    from models.data.batches import in_order
+    from models.data.tasks import encode_task
+    from models.templates.of_runs import map_templates
+    from models.vae.likelihood import evaluate
+
+    start_draws(options)
+    trained = load(options)
+    if options.control and (trained.config.task != "data2text" or not trained.model.latent):
+        raise SettingError("--control is for data2text runs with templates")
     examples = trained.corpus().splits[options.split]
     sentences = encode_task(trained.config.task, examples, trained.vocabulary)
     sentences = sentences[: options.limit or len(sentences)]
     examples = examples[: options.limit or len(examples)]
-    console = Console()
-    scores = evaluate_sentences(trained, sentences, options.samples, console)
-    templates = (
-        map_templates(trained.model, examples, trained.vocabulary.words) if scores.neg_elbo else []
-    )
-    recovered = recover_slots(templates, examples)
-    control = control_of(trained, options.control, options.split) if options.control else None
+    batches = in_order(sorted(sentences, key=len), BATCH)  # of similar lengths: little padding
+    scores = evaluate(trained.model, watched(batches, "batches to evaluate"), options.samples)
+    templates = map_templates(trained, examples) if trained.model.latent else []
+    recovered = _recover_slots(templates, examples)
+    control = _control(trained, options) if options.control else None
     title = f"{options.run}: {trained.config.objective.estimator}, {options.split}"
-    console.print(score_table(title, scores, recovered, control))
+    console = Console()
+    console.print(measure_table(title, _rows(scores, recovered, control)))
     if scores.collapse:
         console.print(f"[bold red]posterior collapse[/], {scores.collapse}")
     for example, states in list(zip(examples, templates, strict=False))[: options.show]:
         console.print(coloured(example.words, states))
     if options.json:
         found = {
+            "run": trained.config.as_dict(),
+            "checkpoint": {"name": options.checkpoint, "step": trained.step},
+            **{name: options[name] for name in ("split", "samples", "seed")},
             "sentences": len(sentences),
             "scores": asdict(scores),
             "recovery": recovered and recovered._asdict(),
             "control": control and asdict(control),
         }
-        _write(Path(options.json), options, trained, found)
+        write_json(Path(options.json), found)
 
 
-def evaluate_sentences(
-    trained: TrainedRun, sentences: Sequence[Sentence], samples: int, console: Console
-) -> Scores:
-    batches = in_order(sorted(sentences, key=len), BATCH)  # of similar lengths: little padding
-    watched = track(batches, "evaluating", console=console, transient=True)
-    return evaluate(trained.model, watched, samples)
-
-
-def recover_slots(
+def _recover_slots(
     templates: Sequence[Sequence[int]], examples: Sequence[Example]
 ) -> Recovery | None:
-    """Where the corpus knows the slots."""
+    """How well states recover the true slots, where the corpus knows these."""
     slots = [example.slots for example in examples if example.slots is not None]
     if not templates or len(slots) < len(examples):
         return None
     return recovery(templates, slots)
 
 
-def check_control(trained: TrainedRun) -> None:
-    """Before any work is done."""
-    if trained.config.task != "data2text" or not trained.model.latent:
-        raise SettingError("--control is for data2text runs with templates")
+def _control(trained: TrainedRun, options: Any) -> Control:
+    """Measured on as many different tables of the split as asked for, evenly spread."""
+    from models.generation.control import measure_control
+    from models.generation.writer import Writer
+    from models.templates.of_runs import run_templates
 
-
-def control_of(trained: TrainedRun, number: int, split: str) -> Control:
-    """On so many different tables of the split, evenly spread."""
     corpus = trained.corpus()
-    tables = list(dict.fromkeys(example.table for example in corpus.splits[split]))
-    bank = run_templates(trained, corpus)
-    return measure_control(Writer(trained), bank, spread(tables, number))
+    tables = list(dict.fromkeys(example.table for example in corpus.splits[options.split]))
+    bank = run_templates(trained, corpus, watched)
+    return measure_control(Writer(trained), bank, spread(tables, options.control), watched)
 
 
-def _write(path: Path, options: Any, trained: TrainedRun, found: dict[str, Any]) -> None:
-    about = {
-        "run": trained.config.as_dict(),
-        "checkpoint": {"name": options.checkpoint, "step": trained.step},
-        "split": options.split,
-        "samples": options.samples,
-        "seed": options.seed,
-    }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(about | found, indent=2) + "\n")
+def _rows(scores: Scores, recovered: Recovery | None, control: Control | None) -> Iterator[Row]:
+    exact = scores.neg_elbo is None
+    yield "NLL", scores.nll, f"nats per sentence, {'exact' if exact else 'importance-sampled'}"
+    yield "PPL", scores.ppl, "exp(total NLL / total words), end marks counted"
+    if not exact:
+        yield "neg. ELBO", scores.neg_elbo, "nats per sentence, exact hard templates"
+        yield "entropy", scores.entropy, "of the posterior, nats per sentence"
+        yield "states in use", scores.states_in_use, "with a thousandth of the words or more"
+    if recovered is not None:
+        yield "NMI", recovered.nmi, "of MAP states and true slots; also called V-measure"
+        yield "homogeneity", recovered.homogeneity, "1 if each state means one slot"
+        yield "completeness", recovered.completeness, "1 if each slot has one state"
+        yield "many-to-one", recovered.many_to_one, "share of words, each state as its main slot"
+    if control is not None:
+        yield "slot errors", control.slot_errors, f"per slot, {control.tables} tables, states free"
+        yield "  under templates", control.slot_errors_under_templates, "three for each table"
+        yield "adherence", control.adherence, "words in the state that the template asks for"
+        yield "three orders", control.different_orders, "tables told in three different orders"

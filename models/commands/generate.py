@@ -7,23 +7,21 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal
 
-import torch
 from jsonargparse import ArgumentParser
 from jsonargparse.typing import NonNegativeInt
 
+from models.commands.display import watched
+from models.commands.options import add_draws, add_run, load, start_draws
+from models.config import Decoding
 from models.data.corpus import SPLITS
-from models.data.errors import DataError
-from models.errors import SettingError
-from models.generation.answers import Answer, Answering, as_asked, differently, freely
-from models.generation.inputs import read_sentences, read_tables
-from models.generation.instances import instances, make_folder, write_files
-from models.generation.search import Decoding
-from models.generation.writer import Request, Writer
-from models.run_templates import run_templates
-from models.runs import load_run
-from models.training.checkpoints import BEST
+from models.errors import DataError, SettingError
+
+if TYPE_CHECKING:
+    from models.generation.answers import Answering
+    from models.generation.under_templates import Answer
+    from models.generation.writer import Request, Writer
 
 USAGE = "generate RUN [--input FILE] [options]"
 DETAILS = """\
@@ -44,28 +42,28 @@ CHUNK = 100  # lines answered at a time
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    add = parser.add_argument
-    add("run", type=str, help="Folder of the run.")
+    add, split = parser.add_argument, Literal[SPLITS] | None
+    add_run(parser)
     add("--input", type=str, default="-", help="A file, or - for standard input.")
     add("--template", type=str | None, help=TEMPLATE_HELP)
     add("--num-templates", type=NonNegativeInt, default=0, help=NUMBER_HELP)
     add("--keep-going", action="store_true", help=KEEP_GOING_HELP)
     add("--json", action="store_true", help="Write JSON lines, with words, states and scores.")
-    add("--split", type=Literal[SPLITS] | None, help="Inputs of the corpus, instead of --input.")
-    add("--folder", type=str | None, help="Of --split: for outputs.txt, references.txt, inputs.txt")
+    add("--split", type=split, help="Inputs of the corpus, instead of --input.")
+    add("--folder", type=str | None, help="With --split: where outputs, references and inputs go.")
     add("--decoding", type=Decoding, default=Decoding())
-    add("--checkpoint", type=Literal["best", "last"], default=BEST, help="By the dev set, or last.")
-    add("--seed", type=int, default=0, help="Of the draws.")
-    add("--threads", type=NonNegativeInt, default=0, help="CPU threads; 0: torch's choice.")
+    add_draws(parser)
 
 
 def run(options: Any) -> None:
-    if options.threads:
-        torch.set_num_threads(options.threads)
-    torch.manual_seed(options.seed)
+    from models.generation.writer import Writer
+
+    start_draws(options)
     if (options.split is None) != (options.folder is None):
         raise SettingError("--split and --folder go together")
-    writer = Writer(load_run(Path(options.run), options.checkpoint), options.decoding)
+    if options.template is not None and options.num_templates:
+        raise SettingError("either --template or --num-templates, not both")
+    writer = Writer(load(options), options.decoding)
     answering = _answering(writer, options)
     if options.split is not None:
         _write_split(writer, answering, options.split, Path(options.folder))
@@ -76,37 +74,47 @@ def run(options: Any) -> None:
         raise errors[0]
     try:
         failed = _print_answers(answering, requests, options)
-    except BrokenPipeError:
-        _stop_printing()
+    except BrokenPipeError:  # whoever read the output, such as `head`, has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what exit would flush
+        raise SystemExit(1) from None
     if errors or failed:
         raise SystemExit(2)
 
 
 def _answering(writer: Writer, options: Any) -> Answering:
-    if options.template is not None and options.num_templates:
-        raise SettingError("either --template or --num-templates, not both")
+    from models.generation.answers import as_asked, differently, freely
+    from models.templates.of_runs import run_templates
+
     if options.template is not None:
         return as_asked(writer, options.template, lambda: run_templates(writer.trained))
     if options.num_templates:
-        return differently(writer, run_templates(writer.trained), options.num_templates)
+        bank = run_templates(writer.trained, watch=watched)
+        return differently(writer, bank, options.num_templates)
     return freely(writer)
 
 
 def _requests(writer: Writer, name: str) -> Iterator[Request | DataError]:
-    """Of each line."""
-    about_tables = writer.trained.config.task == "data2text"
+    """What each line asks for, or what is wrong with it."""
+    from models.generation.inputs import read_sentences, read_tables
+
     lines, shown = _lines(name), _shown(name)
-    if about_tables:
+    if writer.trained.config.task == "data2text":
         for number, table in enumerate(read_tables(lines, shown), 1):
-            if not isinstance(table, DataError):
-                _warn_of_keys(writer, [key for key, _ in table], f"{shown}, line {number}")
-            yield table if isinstance(table, DataError) else writer.from_table(table)
+            if isinstance(table, DataError):
+                yield table
+                continue
+            known = writer.trained.vocabulary.keys
+            unknown = ", ".join(key for key, _ in table if key not in known)
+            problem = f"the model has never seen the key {unknown}; it knows "
+            problem += ", ".join(sorted(known.real_words))
+            yield DataError(shown, problem, number) if unknown else writer.from_table(table)
         return
     for number, sentence in enumerate(read_sentences(lines, shown), 1):
-        request = sentence if isinstance(sentence, DataError) else writer.from_sentence(sentence)
-        if isinstance(request, Request) and not request.items:
-            request = DataError(shown, "no word to write about", number)
-        yield request
+        if isinstance(sentence, DataError):
+            yield sentence
+            continue
+        request = writer.from_sentence(sentence)
+        yield request if request.items else DataError(shown, "no word to write about", number)
 
 
 def _shown(name: str) -> str:
@@ -128,21 +136,14 @@ def _lines(name: str) -> list[str]:
     return lines[:-1] if not lines[-1] else lines
 
 
-def _warn_of_keys(writer: Writer, keys: Sequence[str], where: str) -> None:
-    unknown = [key for key in keys if key not in writer.trained.vocabulary.keys]
-    if unknown:
-        named = ", ".join(unknown)
-        print(f"warning: {where}: the model has never seen the key {named}", file=sys.stderr)
-
-
 def _print_answers(
     answering: Answering, requests: Sequence[Request | DataError], options: Any
 ) -> bool:
-    """Each on a line; true if some could not be had."""
+    """Prints the answers to each request; true if some could not be had."""
     failed = False
     for start in range(0, len(requests), CHUNK):
         part = requests[start : start + CHUNK]
-        answers = answering([request for request in part if isinstance(request, Request)])
+        answers = answering([request for request in part if not isinstance(request, DataError)])
         for number, request in enumerate(part, start + 1):
             answer = request if isinstance(request, DataError) else next(answers)
             if isinstance(answer, SettingError):
@@ -154,40 +155,34 @@ def _print_answers(
     return failed
 
 
-def _print_one(answer: list[Answer] | DataError, number: int, options: Any) -> None:
-    if isinstance(answer, DataError):
-        print(f"error: {answer}", file=sys.stderr)
-        for _ in range(options.num_templates or 1):
-            record = json.dumps({"input": number, "error": str(answer)}, ensure_ascii=False)
-            print(record if options.json else "", flush=True)
-        return
-    for each in answer:
-        print(_record(each, number) if options.json else each.sentence.text, flush=True)
-
-
-def _stop_printing() -> NoReturn:
-    """Whoever read the output, such as `head`, has had enough; nothing is flushed to it at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    raise SystemExit(1)
-
-
-def _record(answer: Answer, number: int) -> str:
-    fields = answer.sentence._asdict() | {"template": answer.template, "input": number}
-    return json.dumps(fields, ensure_ascii=False)
+def _print_one(answers: list[Answer] | DataError, number: int, options: Any) -> None:
+    if isinstance(answers, DataError):
+        print(f"error: {answers}", file=sys.stderr)
+        lines = [""] * (options.num_templates or 1)
+        records: list[dict[str, Any]] = [{"input": number, "error": str(answers)} for _ in lines]
+    else:
+        lines = [answer.sentence.text for answer in answers]
+        records = [
+            {**sentence._asdict(), "template": stored and stored.number, "input": number}
+            for sentence, stored in answers
+        ]
+    for line, record in zip(lines, records, strict=True):
+        print(json.dumps(record, ensure_ascii=False) if options.json else line, flush=True)
 
 
 def _write_split(writer: Writer, answering: Answering, split: str, folder: Path) -> None:
+    from models.generation.instances import FILES, instances, make_folder, write_files
+
     make_folder(folder)
     trained = writer.trained
     given = instances(writer, trained.corpus().splits[split])
     sentences = []
-    for answer in answering([instance.request for instance in given]):
-        if isinstance(answer, SettingError):
-            raise answer
-        sentences.append(answer[0].sentence)
+    for start in watched(range(0, len(given), CHUNK), f"hundreds of {len(given):,} sentences"):
+        for answer in answering([one.request for one in given[start : start + CHUNK]]):
+            if isinstance(answer, SettingError):
+                raise answer
+            sentences.append(answer[0].sentence)
     write_files(folder, trained.config.task, given, sentences)
     protocol = "e2e" if trained.config.task == "data2text" else "paraphrase"
-    files = " ".join(
-        f"--{name} {folder / name}.txt" for name in ("outputs", "references", "inputs")
-    )
+    files = " ".join(f"--{name} {folder / name}.txt" for name in FILES)
     print(f"{len(given)} sentences; next: python -m models score --protocol {protocol} {files}")

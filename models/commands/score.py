@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 from jsonargparse import ArgumentParser
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as Grid
 
-from models.metrics.command import score
+from models.data.tables import Table, parse_table
+from models.errors import DataError
+from models.files import write_json
+from models.metrics.e2e import score_e2e
+from models.metrics.libraries import JavaUnavailableError, MissingLibraryError
+from models.metrics.paraphrase import score_paraphrase
+from models.metrics.scores import SystemScores
+from models.metrics.text_files import Items, check_counts, read_references, read_texts
 
 USAGE = "score --protocol P --outputs FILE --references FILE [options]"
 DETAILS = """\
@@ -20,3 +31,94 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: Any) -> None:
     score(**options)
+
+
+def score(
+    protocol: Literal["e2e", "paraphrase"],
+    outputs: Path,
+    references: Path,
+    inputs: Path | None = None,
+    json: Path | None = None,
+    java: bool | None = None,
+) -> None:
+    """Score a system's outputs against references.
+
+    The files are text in UTF-8, or the same compressed (.gz).
+
+    Args:
+        protocol: e2e (BLEU, NIST, METEOR, ROUGE-L and CIDEr as in the E2E challenge; detokenised
+            text) or paraphrase (BLEU-n, ROUGE-n, iBLEU and self-BLEU; tokenised text).
+        outputs: One output on each line.
+        references: One reference on each line, with a blank line between instances.
+        inputs: What each output was made from, one on each line. Paraphrase: the sentence, which
+            is needed. E2E: the table, as name[The Vaults], eatType[pub]; adds the slot error rate.
+        json: Where to write the scores and the settings of each.
+        java: Whether to use Java, which METEOR needs. The default is to use it if it is there;
+            true fails where it is not, false never uses it.
+    """
+    if json is not None and not json.parent.is_dir():  # before the work, not after it
+        raise DataError(json, "cannot be written: no such directory")
+    if json is not None and json.is_dir():
+        raise DataError(json, "cannot be written: a directory")
+    try:
+        scores = _scores(protocol, outputs, references, inputs, java)
+    except MissingLibraryError as error:
+        raise DataError("score", str(error)) from error
+    except JavaUnavailableError as error:
+        raise DataError("--java", str(error)) from error
+    _print(scores)
+    if json is not None:
+        files = {"outputs": outputs, "references": references, "inputs": inputs}
+        names = {name: str(path) for name, path in files.items() if path is not None}
+        write_json(json, scores.as_json() | {"files": names})
+
+
+def _scores(
+    protocol: Literal["e2e", "paraphrase"],
+    outputs_path: Path,
+    references_path: Path,
+    inputs_path: Path | None,
+    java: bool | None,
+) -> SystemScores:
+    if protocol == "paraphrase" and inputs_path is None:
+        raise DataError("--inputs", "paraphrases are compared with their inputs: name their file")
+    outputs = read_texts(outputs_path, "output")
+    instances = read_references(references_path)
+    items = Items(outputs_path, "outputs", range(1, len(outputs) + 1))
+    lines = [instance.line for instance in instances]
+    check_counts(items, Items(references_path, "blocks of references", lines))
+    references, inputs = [instance.texts for instance in instances], []
+    if inputs_path is not None:
+        inputs = read_texts(inputs_path, "input")
+        check_counts(items, Items(inputs_path, "inputs", range(1, len(inputs) + 1)))
+    if protocol == "paraphrase":
+        return score_paraphrase(outputs, references, inputs)
+    tables = None if inputs_path is None else _parse_tables(inputs_path, inputs)
+    return score_e2e(outputs, references, tables, java)
+
+
+def _parse_tables(path: Path, texts: list[str]) -> list[Table]:
+    tables = []
+    for line, text in enumerate(texts, 1):
+        try:
+            tables.append(parse_table(text))
+        except ValueError as error:
+            raise DataError(path, str(error), line) from error
+    return tables
+
+
+def _print(scores: SystemScores) -> None:
+    """The value of each score, and the settings that tell most; all of them are in the JSON."""
+    title = f"{scores.protocol}: {scores.instances:,} outputs, {scores.references:,} references"
+    grid = Grid("metric", title=title, title_justify="left")
+    grid.add_column("score", justify="right")
+    grid.add_column("computed by, from tokens")
+    for entry in scores.scores:
+        told = [entry.settings[key] for key in ("library", "tokens") if key in entry.settings]
+        value, about = f"{entry.value:.4f}" if entry.value is not None else "", ", ".join(told)
+        if entry.value is None:
+            value, about = "unavailable", entry.unavailable or ""
+        elif isinstance(entry.value, int):
+            value = str(entry.value)
+        grid.add_row(entry.name, value, escape(about))
+    Console().print(grid)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from jsonargparse import ArgumentParser
 from jsonargparse.typing import NonNegativeInt
@@ -13,15 +12,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from models.data.corpus import Example
-from models.display import coloured
+from models.commands.display import coloured, watched
+from models.commands.options import add_run, load
 from models.errors import SettingError
-from models.run_templates import analyse_run, run_templates
-from models.runs import load_run
-from models.template_analysis import TemplateAnalysis
-from models.template_bank import StoredTemplate
-from models.training.checkpoints import BEST
-from models.training.files import replacing
+from models.files import write_json
+
+if TYPE_CHECKING:
+    from models.templates.analysis import StateNGram
 
 USAGE = "templates RUN [options]"
 DETAILS = """\
@@ -38,40 +35,43 @@ LENGTH = re.compile(r"(\d+)(?:-(\d+))?")
 
 def add_arguments(parser: ArgumentParser) -> None:
     add = parser.add_argument
-    add("run", type=str, help="Folder of the run.")
-    add("--keys", type=str | None, help="Of tables with just these keys, separated by commas.")
-    add("--length", type=str | None, help="In words: 9, or 8-12.")
-    add("--pattern", type=str | None, help="Of states, see above.")
+    add_run(parser)
+    add("--keys", type=str | None, help="Only of tables with just these keys, separated by commas.")
+    add("--length", type=str | None, help="Only of so many words: 9, or 8-12.")
+    add("--pattern", type=str | None, help="Only with states like these, see above.")
     add("--limit", type=NonNegativeInt, default=10, help="How many to show; 0 for all.")
     add("--json", type=str | None, help="Write the analysis of states and n-grams to this file.")
-    add("--checkpoint", type=Literal["best", "last"], default=BEST, help="By the dev set, or last.")
 
 
 def run(options: Any) -> None:
+    from models.templates.of_runs import analyse_run, run_templates
+
     length = _length(options.length)
     asked = options["keys"]  # `options.keys` is a method
     keys = None if asked is None else [key.strip() for key in asked.split(",")]
-    trained = load_run(Path(options.run), options.checkpoint)
+    trained = load(options)
     corpus = trained.corpus()
-    bank = run_templates(trained, corpus)
-    if keys is not None and not {*keys} <= {*bank.key_names.tolist()}:
-        known = ", ".join(bank.key_names.tolist()) or "none"
+    bank = run_templates(trained, corpus, watched)
+    if keys is not None and not {*keys} <= {*bank.key_names}:
+        known = ", ".join(bank.key_names) or "none"
         raise SettingError(f"unknown keys among {asked}; the tables have: {known}")
     found = bank.search(keys, length, options.pattern, options.limit or None)
+    analysis = analyse_run(bank, corpus)
+    longer = [ngram for ngram in analysis.ngrams if len(ngram.states) > 1]
+    frequent = sorted(longer, key=lambda ngram: -ngram.count)[:SHOWN_NGRAMS]
     console = Console()
     console.print(f"{len(bank):,} templates of {len(bank.sentences):,} sentences", style="bold")
     for template in found:
-        console.print(_shown(template, corpus.splits["train"][template.example]))
+        times = f" ({template.count} times)" if template.count > 1 else ""
+        words = corpus.splits["train"][template.example].words
+        shown = coloured(words, template.states)
+        console.print(Text.assemble(f"@{template.number}{times} ", shown))
     if not found:
-        console.print("none is like that")
-    analysis = analyse_run(bank, corpus)
-    console.print(_ngram_table(analysis))
+        console.print("none is like that" + _like_that(frequent))
+    console.print(_ngram_table(frequent))
     if options.json:
-        path = Path(options.json)
-        with replacing(path) as unfinished:
-            text = json.dumps(analysis.as_json(), indent=1, ensure_ascii=False)
-            unfinished.write_text(text + "\n", encoding="utf-8")
-        console.print(f"analysis: {path}")
+        write_json(Path(options.json), analysis.as_json(), indent=1)
+        console.print(f"analysis: {options.json}")
 
 
 def _length(text: str | None) -> tuple[int, int] | None:
@@ -83,15 +83,16 @@ def _length(text: str | None) -> tuple[int, int] | None:
     return int(match[1]), int(match[2] or match[1])
 
 
-def _shown(template: StoredTemplate, example: Example) -> Text:
-    times = f" ({template.count} times)" if template.count > 1 else ""
-    return Text.assemble(f"@{template.number}{times} ", coloured(example.words, template.states))
+def _like_that(frequent: list[StateNGram]) -> str:
+    """A pattern that does match, as a hint."""
+    if not frequent:
+        return ""
+    return f"; a pattern that many match: --pattern '* {' '.join(map(str, frequent[0].states))} *'"
 
 
-def _ngram_table(analysis: TemplateAnalysis) -> Table:
+def _ngram_table(frequent: list[StateNGram]) -> Table:
     table = Table("states", "count", "what they stand for", title="Frequent states in a row")
-    longer = [ngram for ngram in analysis.ngrams if len(ngram.states) > 1]
-    for ngram in sorted(longer, key=lambda ngram: -ngram.count)[:SHOWN_NGRAMS]:
+    for ngram in frequent:
         segments = "; ".join(f"{text} ({count})" for text, count in ngram.segments)
         table.add_row(" ".join(map(str, ngram.states)), f"{ngram.count:,}", segments)
     return table

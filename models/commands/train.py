@@ -2,56 +2,68 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from argparse import ArgumentParser as PlainParser
+from collections.abc import Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from jsonargparse import ArgumentParser
-
-from models.config import (
-    DataConfig,
-    MachineConfig,
-    ModelConfig,
-    ObjectiveConfig,
-    RunConfig,
-    TrainingConfig,
-)
-from models.data.open import open_corpus
-from models.data.tasks import Task
-from models.training.fit import fit
+from models.commands.parser import Parser
+from models.config import MachineConfig, RunConfig
+from models.data.sources import Task
+from models.errors import RunError
 
 USAGE = "train [--config FILE] [options]"
 DETAILS = """\
 Without arguments: Gumbel-CRF-ST on the built-in corpus. A file of models/configs/ sets many
 settings at once, and settings after it on the command line change single ones:
   python -m models train --config models/configs/e2e.yaml --objective.estimator reinforce-ms
-Whatever stopped it, the same command with --resume goes on where the last checkpoint was made."""
+Whatever stopped it, a run goes on where its last checkpoint was made, its settings known:
+  python -m models train --resume --run runs/RUN"""
 
 TASK_HELP = (
     "`text`: model sentences alone; `data2text`: write them from tables (e2e, synthetic); "
     "`paraphrase`: write them from the content words of others like them (coco); "
     "`paraphrase-unpaired`: from their own, without pairs, as in the paper."
 )
+PARTS = [field for field in fields(RunConfig) if field.name not in ("machine", "task")]
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--config", action="config", help="A YAML file of settings.")
-    parser.add_argument(
-        "--run", type=str | None, help="Folder; default runs/CORPUS-TASK-ESTIMATOR."
-    )
-    parser.add_argument("--resume", action="store_true", help="Go on with the run in that folder.")
-    parser.add_argument("--task", type=Task, default="text", help=TASK_HELP)
-    parser.add_argument("--data", type=DataConfig, default=DataConfig())
-    parser.add_argument("--model", type=ModelConfig, default=ModelConfig())
-    parser.add_argument("--objective", type=ObjectiveConfig, default=ObjectiveConfig())
-    parser.add_argument("--training", type=TrainingConfig, default=TrainingConfig())
+def add_arguments(parser: Parser) -> None:
+    add, default = parser.add_argument, _defaults(parser.given)
+    add("--config", action="config", help="A YAML file of settings.")
+    add("--run", type=str | None, help="Folder; default runs/CORPUS-TASK-ESTIMATOR.")
+    add("--resume", action="store_true", help="Go on with the run in that folder.")
+    add("--task", type=Task, default=default.task, help=TASK_HELP)
+    for part in PARTS:
+        value = getattr(default, part.name)
+        add(f"--{part.name}", type=type(value), default=value)
     parser.add_class_arguments(MachineConfig)
+    parser.set_defaults(asdict(default.machine))
+
+
+def _defaults(arguments: Sequence[str]) -> RunConfig:
+    """The settings of the run that is to go on, or those of a new one."""
+    plain = PlainParser(add_help=False, allow_abbrev=False)
+    plain.add_argument("--run")
+    plain.add_argument("--resume", action="store_true")
+    given, _ = plain.parse_known_args(arguments)
+    if not given.resume or given.run is None:
+        return RunConfig()
+    if not Path(given.run, "config.yaml").exists():
+        raise RunError(f"{given.run} holds no run to go on with")
+    from models.runs import read_config
+
+    return read_config(Path(given.run))
 
 
 def run(options: Any) -> None:
+    from models.corpora import open_corpus
+    from models.training.fit import fit
+
     machine = MachineConfig(*(options[field.name] for field in fields(MachineConfig)))
-    parts = options.data, options.model, options.objective, options.training
-    config = RunConfig(*parts, machine, options.task)
+    parts = {part.name: options[part.name] for part in PARTS}
+    config = RunConfig(**parts, machine=machine, task=options.task)
     task = [] if config.task == "text" else [config.task]
     name = "-".join([config.data.corpus, *task, config.objective.estimator])
     folder = Path(options.run or f"runs/{name}")

@@ -1,1 +1,1 @@
-"""Corpora: readers, the built-in grammar, vocabularies and batches."""
+"""Corpora as words and numbers: readers, vocabularies, sources and batches."""

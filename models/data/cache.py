@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from models.data.corpus import SPLITS, Corpus, Example
-from models.data.errors import DataError
-from models.data.files import read_text
+from models.errors import DataError
+from models.files import read_text
 
 META = "meta.json"
+SPLIT = "{}.jsonl.gz"
 FORMAT = 1  # of the files; a cache of another format is prepared again, not converted
 ADVICE = "run `python -m models data NAME ...` again"
-UNKNOWN_ALL = Example(())  # an example's defaults, which are not written
+DEFAULTS = vars(Example(()))  # an example's defaults, which are not written
 
 
 def save_corpus(corpus: Corpus, directory: Path) -> None:
@@ -29,8 +30,14 @@ def save_corpus(corpus: Corpus, directory: Path) -> None:
     While they move there is no meta file, so an interrupted save is never taken for a corpus.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    contents = {_file_name(split): _packed(examples) for split, examples in corpus.splits.items()}
-    contents[META] = json.dumps(_meta(corpus), indent=2).encode() + b"\n"
+    meta = {
+        "format": FORMAT,
+        "name": corpus.name,
+        "min_count": corpus.min_count,
+        "sentences": {split: len(examples) for split, examples in corpus.splits.items()},
+    }
+    contents = {SPLIT.format(name): _packed(examples) for name, examples in corpus.splits.items()}
+    contents[META] = json.dumps(meta, indent=2).encode() + b"\n"
     with tempfile.TemporaryDirectory(prefix=".save-", dir=directory) as aside:
         for name, content in contents.items():
             Path(aside, name).write_bytes(content)
@@ -43,33 +50,10 @@ def load_corpus(directory: Path) -> Corpus:
     """What `save_corpus` wrote; a `DataError` for anything else."""
     meta = _read_meta(directory / META)
     splits = {
-        split: _read_split(directory / _file_name(split), count)
+        split: _read_split(directory / SPLIT.format(split), count)
         for split, count in meta["sentences"].items()
     }
     return Corpus(meta["name"], splits, meta["min_count"])
-
-
-def _file_name(split: str) -> str:
-    return f"{split}.jsonl.gz"
-
-
-def _meta(corpus: Corpus) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "name": corpus.name,
-        "min_count": corpus.min_count,
-        "sentences": {split: len(examples) for split, examples in corpus.splits.items()},
-    }
-
-
-def _is_meta(meta: Any) -> bool:
-    return (
-        isinstance(meta, dict)
-        and isinstance(meta.get("name"), str)
-        and isinstance(meta.get("min_count"), int)
-        and isinstance(meta.get("sentences"), dict)
-        and set(meta["sentences"]) <= set(SPLITS)
-    )
 
 
 def _read_meta(path: Path) -> dict[str, Any]:
@@ -81,19 +65,21 @@ def _read_meta(path: Path) -> dict[str, Any]:
         raise DataError(path, f"cannot be read; {ADVICE}") from error
     if isinstance(meta, dict) and meta.get("format", FORMAT) != FORMAT:
         raise DataError(path, f"of format {meta['format']}, not {FORMAT}; {ADVICE}")
-    if not _is_meta(meta):
+    kinds = {"name": str, "min_count": int, "sentences": dict}
+    fits = isinstance(meta, dict) and all(isinstance(meta.get(k), t) for k, t in kinds.items())
+    if not fits or not set(meta["sentences"]) <= set(SPLITS):
         raise DataError(path, f"does not describe a prepared corpus; {ADVICE}")
     return meta
 
 
 def _packed(examples: Sequence[Example]) -> bytes:
-    lines = [json.dumps(_record(example), ensure_ascii=False) + "\n" for example in examples]
+    """An example on each line, compressed."""
+    records = (
+        {name: value for name, value in vars(example).items() if value != DEFAULTS[name]}
+        for example in examples
+    )
+    lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in records]
     return gzip.compress("".join(lines).encode(), mtime=0)
-
-
-def _record(example: Example) -> dict[str, Any]:
-    fields = vars(example).items()
-    return {name: value for name, value in fields if value != getattr(UNKNOWN_ALL, name)}
 
 
 def _read_split(path: Path, count: int) -> list[Example]:

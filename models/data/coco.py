@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from models.data.corpus import Corpus, Example
-from models.data.errors import DataError
-from models.data.files import find_file, read_text
+from models.data.corpus import Corpus, Example, smallest_min_count, spread
 from models.data.tokens import tokenise
+from models.errors import DataError
+from models.files import find_file, read_text
 
 TRAIN = ("captions_train2017.json", "captions_train_pool.json")  # the official one if it is there
 TEST = "captions_val2017.json"
 DEV_IMAGES = 1000
-MOST_WORDS = 8000  # of the vocabulary, as in the paper
 
 
 class Caption(NamedTuple):
@@ -38,22 +36,11 @@ def coco_corpus(directory: Path, max_words: int = 16, min_count: int | None = No
         "dev": _examples((c for c in captions if c.image_id in held_out), max_words),
         "test": _examples(read_captions(find_file(directory, TEST)), max_words),
     }
-    return Corpus("coco", splits, min_count or _smallest_count(splits["train"]))
+    return Corpus("coco", splits, min_count or smallest_min_count(splits["train"]))
 
 
 def read_captions(path: Path) -> list[Caption]:
     """All annotations of a caption file in the official format, in its order."""
-    return [_caption(path, i, entry) for i, entry in enumerate(_annotations(path))]
-
-
-def held_out_images(image_ids: Iterable[int]) -> set[int]:
-    """`DEV_IMAGES` of the images, or a tenth of a few: evenly spaced in the order of their ids."""
-    images = sorted(set(image_ids))
-    size = min(DEV_IMAGES, len(images) // 10)
-    return {images[i * len(images) // size] for i in range(size)}
-
-
-def _annotations(path: Path) -> list[Any]:
     try:
         content = json.loads(read_text(path))
     except json.JSONDecodeError as error:
@@ -61,12 +48,16 @@ def _annotations(path: Path) -> list[Any]:
     annotations = content.get("annotations") if isinstance(content, dict) else None
     if not isinstance(annotations, list):
         raise DataError(path, 'not a caption file: it has no list "annotations"')
-    return annotations
+    return [_caption(path, f"annotation {i}", entry) for i, entry in enumerate(annotations)]
 
 
-def _caption(path: Path, index: int, entry: Any) -> Caption:
-    """`index` counts from 0, as the list does."""
-    where = f"annotation {index}"
+def held_out_images(image_ids: Iterable[int]) -> set[int]:
+    """`DEV_IMAGES` of the images, or a tenth of a few: evenly spaced in the order of their ids."""
+    images = sorted(set(image_ids))
+    return set(spread(images, min(DEV_IMAGES, len(images) // 10)))
+
+
+def _caption(path: Path, where: str, entry: Any) -> Caption:
     if not isinstance(entry, dict):
         raise DataError(path, f"{where} is not an object")
     for key, kind in (("image_id", int), ("caption", str)):
@@ -78,16 +69,9 @@ def _caption(path: Path, index: int, entry: Any) -> Caption:
 
 
 def _examples(captions: Iterable[Caption], max_words: int) -> list[Example]:
-    """Of all captions that say something."""
+    """Examples of all captions that say something."""
     return [
         Example(tuple(tokenise(text)[:max_words]), text, group=str(image_id))
         for image_id, text in captions
         if text
     ]
-
-
-def _smallest_count(examples: Sequence[Example]) -> int:
-    """The lowest `min_count` that `MOST_WORDS` words or fewer reach."""
-    counts = Counter(word for example in examples for word in example.words)
-    first_left_out = sorted(counts.values(), reverse=True)[MOST_WORDS:][:1]
-    return first_left_out[0] + 1 if first_left_out else 1

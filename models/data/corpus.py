@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +11,7 @@ from typing import TypeVar
 from models.data.vocabulary import Vocabulary
 
 SPLITS = ("train", "dev", "test")
+MOST_WORDS = 8000  # of the vocabulary of open-ended text, as in the paper
 
 Value = TypeVar("Value")
 
@@ -38,12 +39,12 @@ class Corpus:
 
     @cached_property
     def keys(self) -> Vocabulary:
-        """Of the tables of the training split."""
+        """The keys of the tables of the training split."""
         return Vocabulary.of([key for key, _ in e.table] for e in self.splits["train"])
 
 
 def grouped(examples: Sequence[Example]) -> dict[str, list[Example]]:
-    """By their groups, in the order in which those come."""
+    """Examples by their groups, in the order in which those come."""
     groups: dict[str, list[Example]] = defaultdict(list)
     for example in examples:
         groups[example.group].append(example)
@@ -51,6 +52,13 @@ def grouped(examples: Sequence[Example]) -> dict[str, list[Example]]:
 
 
 def spread(values: Sequence[Value], number: int) -> list[Value]:
-    """So many of them, or all, evenly spread."""
+    """So many of the values, or all, evenly spread."""
     number = min(number, len(values))
     return [values[place * len(values) // number] for place in range(number)]
+
+
+def smallest_min_count(examples: Sequence[Example]) -> int:
+    """The lowest `min_count` that leaves the vocabulary `MOST_WORDS` or fewer."""
+    counts = Counter(word for example in examples for word in example.words)
+    first_left_out = sorted(counts.values(), reverse=True)[MOST_WORDS:][:1]
+    return first_left_out[0] + 1 if first_left_out else 1

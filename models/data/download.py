@@ -12,9 +12,10 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from models.data.coco import read_captions
-from models.data.errors import DataError, DownloadError
+from models.errors import DataError, DownloadError
 
 TIMEOUT = 60  # seconds without an answer
 
@@ -36,7 +37,7 @@ E2E = Release(
         "testset.csv": "9b90c8f88feae14d9e1ef37350b14d17294c5958e90a3f1a7846590ee97bdbb9",
     },
 )
-COCO = Release(
+COCO = Release(  # the checksum of the training captions is not known to us
     "coco",
     "http://images.cocodataset.org/annotations/annotations_trainval2017.zip",
     {
@@ -46,46 +47,33 @@ COCO = Release(
 )
 
 
-def download_e2e(target: Path) -> None:
-    """The four CSV files of E2E v1.0.0, each with the checksum of the release."""
-    _download(E2E, target)
+def download(release: Release, target: Path) -> None:
+    """Puts the files of a release into `target`, once all of them have been checked.
 
-
-def download_coco(target: Path) -> None:
-    """The captions of the 2017 training and validation images.
-
-    `captions_val2017.json` must have the checksum of a copy known to us. The checksum of
-    `captions_train2017.json` is not known to us: that file is only checked to be readable.
+    A file must have its checksum; one without a known checksum must be readable as captions.
     """
-    _download(COCO, target)
-
-
-def _download(release: Release, target: Path) -> None:
-    """No file appears in `target` before all of them have been checked."""
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".download-", dir=target) as aside:
         try:
-            _fetch(release.url, Path(aside, "release.zip"))
-            _unpack(Path(aside, "release.zip"), release, Path(aside))
+            archive = Path(aside, "release.zip")
+            with urllib.request.urlopen(release.url, timeout=TIMEOUT) as response:
+                _copy(response, archive)
+            _unpack(archive, release, Path(aside))
             for name, checksum in release.checksums.items():
                 _check(Path(aside, name), checksum)
         except (OSError, http.client.HTTPException, zipfile.BadZipFile, DataError) as error:
-            raise DownloadError(_advice(release, target, error)) from error
+            raise DownloadError(
+                f"could not download {release.name}: {error}\n"
+                f"Instead, get {release.url} by hand, unpack {', '.join(release.checksums)} "
+                f"into {target}, and run `python -m models data {release.name} --from {target}`."
+            ) from error
         for name in release.checksums:
             os.replace(Path(aside, name), target / name)
 
 
-def _advice(release: Release, target: Path, error: Exception) -> str:
-    return (
-        f"could not download {release.name}: {error}\n"
-        f"Instead, get {release.url} by hand, unpack {', '.join(release.checksums)} "
-        f"into {target}, and run `python -m models data {release.name} --from {target}`."
-    )
-
-
-def _fetch(url: str, path: Path) -> None:
-    with urllib.request.urlopen(url, timeout=TIMEOUT) as response, path.open("wb") as file:
-        shutil.copyfileobj(response, file)
+def _copy(source: IO[bytes], path: Path) -> None:
+    with path.open("wb") as file:
+        shutil.copyfileobj(source, file)
 
 
 def _unpack(archive: Path, release: Release, target: Path) -> None:
@@ -95,22 +83,14 @@ def _unpack(archive: Path, release: Release, target: Path) -> None:
         for name in release.checksums:
             if name not in members:
                 raise zipfile.BadZipFile(f"there is no {name} in {release.url}")
-            with content.open(members[name]) as source, (target / name).open("wb") as file:
-                shutil.copyfileobj(source, file)
+            with content.open(members[name]) as source:
+                _copy(source, target / name)
 
 
 def _check(path: Path, checksum: str | None) -> None:
     if checksum is None:
         read_captions(path)
         return
-    found = _sha256(path)
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
     if found != checksum:
         raise DataError(path.name, f"the sha256 is {found}, not {checksum}")
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()

@@ -10,19 +10,18 @@ from typing import NamedTuple
 
 from models.data.corpus import Corpus, Example
 from models.data.delexicalise import delexicalise
-from models.data.errors import DataError
-from models.data.files import find_file, read_text
 from models.data.tables import Table, format_table, parse_table
 from models.data.tokens import tokenise
+from models.errors import DataError
+from models.files import find_file, read_text
 
 FILES = {"train": "trainset.csv", "dev": "devset.csv", "test": "testset_w_refs.csv"}
-PAIRS_HEADER = ["mr", "ref"]
-TABLES_HEADER = ["MR"]  # of the official test set without references
+HEADER = ["mr", "ref"]
 
 
 class Row(NamedTuple):
     table: Table
-    text: str  # empty in a file of tables alone
+    text: str
     line: int  # where the row starts in its file
 
 
@@ -37,12 +36,11 @@ def e2e_corpus(directory: Path, max_words: int = 37, min_count: int = 3) -> Corp
 
 def read_e2e(path: Path) -> list[Row]:
     """A file with the columns `mr,ref`; `DataError` for any row that is not a table and a text."""
-    return [_row(path, line, mr, text) for line, (mr, text) in _cells(path, PAIRS_HEADER)]
-
-
-def read_e2e_tables(path: Path) -> list[Row]:
-    """The official test set without references: one column, `MR`."""
-    return [_row(path, line, mr, None) for line, (mr,) in _cells(path, TABLES_HEADER)]
+    lines = _numbered_rows(path)
+    line, found = next(lines, (1, []))
+    if found != HEADER:
+        raise DataError(path, f"the columns are {found}, not {HEADER}", line)
+    return [_row(path, line, cells) for line, cells in lines]
 
 
 def _example(row: Row, max_words: int) -> Example:
@@ -50,28 +48,19 @@ def _example(row: Row, max_words: int) -> Example:
     return Example(tuple(words[:max_words]), row.text, row.table, format_table(row.table))
 
 
-def _row(path: Path, line: int, mr: str, text: str | None) -> Row:
-    if text is not None and not text.strip():
+def _row(path: Path, line: int, cells: list[str]) -> Row:
+    if len(cells) != len(HEADER):
+        raise DataError(path, f"{len(cells)} columns, not {len(HEADER)}", line)
+    table, text = cells
+    if not text.strip():
         raise DataError(path, "an empty ref", line)
     try:
-        return Row(parse_table(mr), (text or "").strip(), line)
+        return Row(parse_table(table), text.strip(), line)
     except ValueError as error:
         raise DataError(path, str(error), line) from error
 
 
-def _cells(path: Path, header: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """Line and cells of every row under the header; blank lines are passed over."""
-    lines = _numbered(path)
-    line, found = next(lines, (1, []))
-    if found != header:
-        raise DataError(path, f"the columns are {found}, not {header}", line)
-    for line, cells in lines:
-        if len(cells) != len(header):
-            raise DataError(path, f"{len(cells)} columns, not {len(header)}", line)
-        yield line, cells
-
-
-def _numbered(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _numbered_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Rows with cells, and the line each starts on: a quoted cell can go on over several."""
     reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
     while True:

@@ -7,7 +7,7 @@ has a key mark in place of the value, it says the mark.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from models.data.content_words import content_words
 from models.data.delexicalise import TRUTH_VALUES, key_mark
@@ -15,8 +15,10 @@ from models.data.tables import Table
 from models.data.tokens import tokenise
 from models.data.vocabulary import Vocabulary
 
+Task = Literal["text", "data2text", "paraphrase", "paraphrase-unpaired"]
+
 OPEN_KEYS = ("name", "near")  # any value is possible, and none tells more than another
-NO_KEY = ""  # of the words in a bag
+NO_KEY = ""  # what the words of a bag have as their key
 
 
 class Item(NamedTuple):
@@ -55,7 +57,7 @@ class EncodedSource(NamedTuple):
 
 
 class SourceVocabulary(NamedTuple):
-    """Of the words of sentences and sources, and of the keys of tables."""
+    """The words of sentences and sources, and the keys of tables."""
 
     words: Vocabulary
     keys: Vocabulary
@@ -72,7 +74,7 @@ class SourceVocabulary(NamedTuple):
         )
 
     def number(self, word: str, new_words: Sequence[str]) -> int:
-        """Of the vocabulary, or beyond it."""
+        """The number of a word in the vocabulary, or beyond it."""
         if word in new_words:
             return len(self.words) + new_words.index(word)
         return self.words.number(word)

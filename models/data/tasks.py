@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
+from models.data.batches import EncodedPair, encode
 from models.data.corpus import Corpus, Example, grouped
-from models.data.loader import EncodedPair, encode
-from models.data.sources import Item, SourceVocabulary, bag_items, table_items
+from models.data.sources import Item, SourceVocabulary, Task, bag_items, table_items
 from models.errors import SettingError
-
-Task = Literal["text", "data2text", "paraphrase", "paraphrase-unpaired"]
 
 
 class Pair(NamedTuple):
@@ -23,7 +21,7 @@ class Pair(NamedTuple):
 def encode_task(
     task: Task, examples: Sequence[Example], vocabulary: SourceVocabulary
 ) -> Sequence[list[int]] | Sequence[EncodedPair]:
-    """The sentences, as the task needs them."""
+    """The sentences as numbers, with sources if the task has any."""
     if task == "text":
         return encode([example.words for example in examples], vocabulary.words)
     return [encode_pair(pair, vocabulary) for pair in pairs(task, examples, vocabulary)]
@@ -38,7 +36,7 @@ def encode_pair(pair: Pair, vocabulary: SourceVocabulary) -> EncodedPair:
 
 
 def pairs(task: Task, examples: Sequence[Example], vocabulary: SourceVocabulary) -> list[Pair]:
-    """Of a task with sources. An example whose source says nothing is passed over."""
+    """Sentences with their sources; an example whose source says nothing is passed over."""
     if task == "data2text":
         found = [Pair(e, table_items(e.table, vocabulary.words)) for e in examples]
     elif task == "paraphrase-unpaired":  # each sentence from its own words

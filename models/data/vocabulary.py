@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from models.data.batch import END, PAD, START, UNKNOWN
-
-MARKS = {PAD: "<pad>", START: "<s>", END: "</s>", UNKNOWN: "<unk>"}
+PAD, START, END, UNKNOWN = range(4)  # the first words of every vocabulary
+MARKS = ("<pad>", "<s>", "</s>", "<unk>")  # how they are written
 
 
 class Vocabulary:
@@ -15,7 +14,7 @@ class Vocabulary:
 
     def __init__(self, words: Sequence[str]) -> None:
         """`words` without the marks."""
-        self.words = (*(MARKS[i] for i in range(len(MARKS))), *words)
+        self.words = (*MARKS, *words)
         self._numbers = {word: number for number, word in enumerate(self.words)}
         if len(self._numbers) != len(self.words):
             raise ValueError("a vocabulary names each word once")
@@ -29,7 +28,7 @@ class Vocabulary:
 
     @property
     def real_words(self) -> list[str]:
-        """All but the marks."""
+        """All words but the marks."""
         return list(self.words[len(MARKS) :])
 
     def __eq__(self, other: object) -> bool:
@@ -50,12 +49,3 @@ class Vocabulary:
     def encode(self, words: Sequence[str]) -> list[int]:
         """Numbers of the words and of the end mark."""
         return [*map(self.number, words), END]
-
-    def decode(self, numbers: Iterable[int]) -> list[str]:
-        """Words up to the end mark."""
-        words = []
-        for number in numbers:
-            if number == END:
-                break
-            words.append(self.words[number])
-        return words

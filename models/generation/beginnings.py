@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from models.data.batch import END, PAD
+from models.data.vocabulary import END, PAD
 
 
 class Written(NamedTuple):
@@ -18,7 +18,7 @@ class Written(NamedTuple):
 
 
 class Beginnings(NamedTuple):
-    """R sentences; those that have ended grow by padding."""
+    """The beginnings of R sentences; those that have ended grow by padding."""
 
     words: Tensor  # [R, t]
     states: Tensor  # [R, t]
@@ -45,7 +45,7 @@ class Beginnings(NamedTuple):
         return Beginnings(*(part[rows] for part in self))
 
     def lengths(self) -> Tensor:
-        """Words [R], the end mark among them."""
+        """How many words each has [R], the end mark among them."""
         return (self.words != PAD).sum(-1)
 
     def written(self) -> list[Written]:

@@ -10,13 +10,13 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import NoReturn, TypeVar
 
-from models.data.errors import DataError
 from models.data.tables import Table, parse_table
+from models.errors import DataError
 
 BYTE_ORDER_MARK = "\ufeff"
 JSON_EXAMPLE = 'a table looks like {"name": "The Vaults", "eatType": "pub"}'
 
-Request = TypeVar("Request", Table, str)
+Parsed = TypeVar("Parsed", Table, str)
 
 
 def read_tables(lines: Iterable[str], name: str) -> Iterator[Table | DataError]:
@@ -34,16 +34,16 @@ def read_sentences(lines: Iterable[str], name: str) -> Iterator[str | DataError]
 
 
 def _read(
-    lines: Iterable[str], name: str, parse: Callable[[str], Request]
-) -> Iterator[Request | DataError]:
+    lines: Iterable[str], name: str, parse: Callable[[str], Parsed]
+) -> Iterator[Parsed | DataError]:
     for number, line in enumerate(lines, 1):
         content = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
-        request: Request | DataError
+        parsed: Parsed | DataError
         try:
-            request = parse(_checked(content.strip(), "an empty line"))
+            parsed = parse(_checked(content.strip(), "an empty line"))
         except ValueError as error:
-            request = DataError(name, str(error), number)
-        yield request
+            parsed = DataError(name, str(error), number)
+        yield parsed
 
 
 def _table(line: str) -> Table:
@@ -66,8 +66,17 @@ def _sentence(line: str) -> str:
 
 
 def _json_table(line: str) -> Table:
+    """A number in JSON is its text, and an object within the object is a tuple too."""
+    try:
+        pairs = json.loads(
+            line, object_pairs_hook=tuple, parse_int=str, parse_float=str, parse_constant=_refuse
+        )
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON: {error.msg} at character {error.pos + 1}") from error
+    except RecursionError as error:
+        raise ValueError("values within values") from error
     table: dict[str, str] = {}
-    for key, value in _pairs(line):
+    for key, value in pairs:
         key = _checked(key.strip(), "an empty key")
         if key in table:
             raise ValueError(f"{key!r} is there twice")
@@ -75,18 +84,6 @@ def _json_table(line: str) -> Table:
     if not table:
         raise ValueError("an empty object")
     return tuple(table.items())
-
-
-def _pairs(line: str) -> tuple[tuple[str, object], ...]:
-    """Of a JSON object; a number in it is its text, and an object within it is a tuple too."""
-    try:
-        return json.loads(
-            line, object_pairs_hook=tuple, parse_int=str, parse_float=str, parse_constant=_refuse
-        )
-    except json.JSONDecodeError as error:
-        raise ValueError(f"not JSON: {error.msg} at character {error.pos + 1}") from error
-    except RecursionError as error:
-        raise ValueError("values within values") from error
 
 
 def _value(key: str, value: object) -> str:

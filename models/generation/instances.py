@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from models.data.corpus import Example, grouped
-from models.data.errors import DataError
+from models.data.sources import Task
 from models.data.tables import format_table
-from models.data.tasks import Task
-from models.errors import SettingError
+from models.errors import DataError, SettingError
 from models.generation.writer import Request, Sentence, Writer
 
-OUTPUTS, REFERENCES, INPUTS = "outputs.txt", "references.txt", "inputs.txt"
+FILES = ("outputs", "references", "inputs")
 
 
 class Instance(NamedTuple):
@@ -31,24 +30,41 @@ def instances(writer: Writer, examples: Sequence[Example]) -> list[Instance]:
     return usable
 
 
+def requests_from(writer: Writer, examples: Sequence[Example]) -> list[Request]:
+    """What can be written from: each table once, or the first of the sentences of a group."""
+    task = writer.trained.config.task
+    found = [_instance(writer, task, group).request for group in grouped(examples).values()]
+    return [request for request in found if request.items]
+
+
 def write_files(
-    folder: Path, task: Task, given: Sequence[Instance], texts: Sequence[Sentence]
+    folder: Path, task: Task, given: Sequence[Instance], sentences: Sequence[Sentence]
 ) -> None:
-    """What `python -m models score` reads: outputs, references and inputs."""
-    tokenised = task != "data2text"  # its protocol compares tokens
-    outputs = [_tokens(each) if tokenised else each.text or _tokens(each) for each in texts]
-    inputs = [
-        format_table(i.request.table) if i.request.table else i.request.sentence for i in given
-    ]
+    """What `python -m models score` reads: outputs, references and inputs.
+
+    Paraphrases are compared by their tokens. A text is empty if all its words are marks of keys
+    that the table lacks; its tokens never are.
+    """
+    tokens = [" ".join(sentence.words) for sentence in sentences]
+    if task == "data2text":
+        outputs = [s.text or own for s, own in zip(sentences, tokens, strict=True)]
+    else:
+        outputs = tokens
     references = "\n\n".join("\n".join(instance.references) for instance in given)
+    inputs = [label(instance.request) for instance in given]
     make_folder(folder)
-    contents = {OUTPUTS: "\n".join(outputs), REFERENCES: references, INPUTS: "\n".join(inputs)}
-    for name, content in contents.items():
-        (folder / name).write_text(content + "\n", encoding="utf-8")
+    contents = ("\n".join(outputs), references, "\n".join(inputs))
+    for name, content in zip(FILES, contents, strict=True):
+        (folder / f"{name}.txt").write_text(content + "\n", encoding="utf-8")
+
+
+def label(request: Request) -> str:
+    """What is written from, as a user would type it."""
+    return format_table(request.table) if request.table else request.sentence
 
 
 def make_folder(folder: Path) -> None:
-    """If it is not there; an error for the user if it cannot be made."""
+    """Makes the folder if it is not there; an error for the user if it cannot be made."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -57,16 +73,7 @@ def make_folder(folder: Path) -> None:
 
 def _instance(writer: Writer, task: Task, group: list[Example]) -> Instance:
     if task == "data2text":
-        references = [_one_line(example.text) for example in group]
+        references = [" ".join(example.text.split()) for example in group]
         return Instance(writer.from_table(group[0].table), [text for text in references if text])
     source, *others = (" ".join(example.words) for example in group)
     return Instance(writer.from_sentence(source), others)
-
-
-def _tokens(sentence: Sentence) -> str:
-    """Never empty, as a text is if all its words are marks of keys that the table lacks."""
-    return " ".join(sentence.words)
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

@@ -6,52 +6,20 @@ sentence of the batch has ended, and after `max_words` words in any case.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from models.data.batch import PAD, Source
-from models.errors import SettingError
+from models.config import Decoding
+from models.data.batches import Source
+from models.data.vocabulary import PAD
 from models.generation.beginnings import Beginnings, Written
 from models.generation.stepper import Position, Stepper
-from models.template_vae import TemplateVAE
+from models.vae.template_vae import TemplateVAE
 
 MUCH = 1e3  # more than log probabilities per word differ by
-
-
-@dataclass(frozen=True)
-class Decoding:
-    """How to write.
-
-    Args:
-        method: `greedy` takes the likeliest state and word at each step, `sample` draws them,
-            `beam` keeps several beginnings.
-        beam: How many, and how many states are tried for each.
-        length_penalty: Of the beam: log probabilities are divided by the number of words to this
-            power, so 0 prefers short sentences, and more than 1 long ones.
-        temperature: Of the draws; below 1 they are closer to the likeliest.
-        max_words: After so many words a sentence without a template is cut.
-    """
-
-    method: Literal["greedy", "sample", "beam"] = "beam"
-    beam: int = 5
-    length_penalty: float = 1.0
-    temperature: float = 1.0
-    max_words: int = 60
-
-    def __post_init__(self) -> None:
-        for name in ("beam", "max_words"):
-            if getattr(self, name) < 1:
-                raise SettingError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if not 0 < self.temperature < math.inf:
-            raise SettingError(f"temperature must be positive, not {self.temperature}")
-        if not math.isfinite(self.length_penalty):
-            raise SettingError(f"length_penalty must be finite, not {self.length_penalty}")
 
 
 @torch.no_grad()

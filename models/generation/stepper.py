@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot, pad
 
-from models.data.batch import END, PAD, START, UNKNOWN, Source
-from models.source_encoder import Carry
-from models.template_vae import TemplateVAE
+from models.data.batches import Source
+from models.data.vocabulary import END, PAD, START, UNKNOWN
+from models.vae.source_encoder import Carry
+from models.vae.template_vae import TemplateVAE
 
 NEVER = [PAD, START, UNKNOWN]  # what is no word is not written
 
@@ -44,16 +45,14 @@ class Stepper:
         copied_only: Sequence[int] = (),
     ) -> None:
         self.decoder, self.latent = model.decoder, model.latent
+        to_states = self.decoder.to_states
+        self.num_states = 0 if to_states is None else to_states.out_features
         self.memory = self.decoder.read(source)
         self.source = source
         if templates is not None and not self.latent:
             raise ValueError("a model without templates cannot follow one")
         self.templates = templates
         self.absent = {word: (source.says != word).all(-1) for word in copied_only}
-
-    @property
-    def num_states(self) -> int:
-        return self.decoder.to_states.out_features if self.decoder.to_states is not None else 0
 
     def start(self) -> Position:
         rows = self.every_source()
@@ -69,7 +68,7 @@ class Stepper:
         return (self.source.says * self.source.needed)[rows]
 
     def advance(self, position: Position, words: Tensor, states: Tensor) -> Position:
-        """After a word and a state [R] more for each."""
+        """Where each sentence stands after a word and a state [R] more."""
         return self._read_on(words, states, position.carry, position.rows)
 
     def state_log_probs(self, position: Position, step: int) -> Tensor:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from models.config import Decoding
+from models.data.batches import collate_sources
 from models.data.delexicalise import key_mark
-from models.data.loader import collate_sources
 from models.data.sources import EncodedSource, Item, bag_items, table_items
 from models.data.tables import Table
 from models.data.tokens import tokenise
 from models.errors import RunError
 from models.generation.beginnings import Written
-from models.generation.search import Decoding, write
-from models.generation.surface import plain_text, write_text
+from models.generation.search import write
 from models.runs import TrainedRun
+from models.surface.text import plain_text, text_about
 
 BATCH = 100
 LARGE_BATCH = 500  # beginnings that a beam holds at a time
@@ -58,35 +59,31 @@ class Writer:
         self, requests: Sequence[Request], templates: Sequence[Sequence[int]] | None = None
     ) -> list[Sentence]:
         """A sentence for each request, under the template of the same place if there are any."""
+        size = BATCH
+        if self.decoding.method == "beam":
+            size = max(1, LARGE_BATCH // self.decoding.beam**2)
         found: list[Sentence] = []
-        for start in range(0, len(requests), self._batch_size):
-            part = slice(start, start + self._batch_size)
-            under = None if templates is None else templates[part]
-            found += self._write_batch(requests[part], under)
+        for start in range(0, len(requests), size):
+            part = slice(start, start + size)
+            own = None if templates is None else templates[part]
+            found += self._write_batch(requests[part], own)
         return found
-
-    @property
-    def _batch_size(self) -> int:
-        if self.decoding.method != "beam":
-            return BATCH
-        return max(1, LARGE_BATCH // self.decoding.beam**2)
 
     def _write_batch(
         self, requests: Sequence[Request], templates: Sequence[Sequence[int]] | None
     ) -> list[Sentence]:
-        model, vocabulary = self.trained.model, self.trained.vocabulary
-        sources = [vocabulary.encode(request.items) for request in requests]
-        source = collate_sources(sources)
-        written = write(model, source, self.decoding, templates, self._marks)
-        each = zip(requests, sources, written, strict=True)
-        return [self._sentence(request, source, text) for request, source, text in each]
+        sources = [self.trained.vocabulary.encode(request.items) for request in requests]
+        batch = collate_sources(sources)
+        written = write(self.trained.model, batch, self.decoding, templates, self._marks)
+        return list(map(self._sentence, requests, sources, written))
 
-    def _sentence(self, request: Request, source: EncodedSource, text: Written) -> Sentence:
+    def _sentence(self, request: Request, source: EncodedSource, written: Written) -> Sentence:
         spelled = [*self.trained.vocabulary.words.words, *source.new_words]
-        words = tuple(spelled[number] for number in text.words)
+        words = tuple(spelled[number] for number in written.words)
         casing = self.trained.casing
-        shown = (
-            write_text(words, request.table, casing) if request.table else plain_text(words, casing)
-        )
-        states = tuple(text.states) if self.trained.model.latent else ()
-        return Sentence(shown, words, states, text.log_prob)
+        if request.table:
+            text = text_about(words, request.table, casing)
+        else:
+            text = plain_text(words, casing)
+        states = tuple(written.states) if self.trained.model.latent else ()
+        return Sentence(text, words, states, written.log_prob)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from models.metrics.extra import metrics_extra
+from models.metrics.libraries import metrics_extra
 
 
 class Bleu(NamedTuple):

@@ -11,8 +11,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from models.metrics.extra import metrics_extra
-from models.metrics.java import TIME_LIMIT, JavaUnavailableError, bundled_jar, find_java, last_line
+from models.metrics.libraries import (
+    TIME_LIMIT,
+    JavaUnavailableError,
+    bundled_jar,
+    find_java,
+    last_line,
+    metrics_extra,
+)
 
 METEOR_JAR = "meteor/meteor-1.5.jar"
 SECONDS_PER_INSTANCE = 1.0  # that METEOR may take at most; it needs about a hundredth

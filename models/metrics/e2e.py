@@ -14,10 +14,10 @@ from models.data.tables import Table
 from models.metrics.bleu import e2e_bleu
 from models.metrics.coco import cider, meteor, rouge_l
 from models.metrics.diversity import distinct_n
-from models.metrics.java import JavaUnavailableError
+from models.metrics.libraries import JavaUnavailableError
 from models.metrics.nist import ORDER, token_nist, tokenise_13a
 from models.metrics.ptb import python_ptb_tokens, stanford_ptb_tokens
-from models.metrics.report import Report, Score, library
+from models.metrics.scores import Score, SystemScores, library
 from models.metrics.slot_errors import corpus_slot_errors
 
 SWITCHED_OFF = "java was switched off"
@@ -36,7 +36,7 @@ def score_e2e(
     references: Sequence[Sequence[str]],
     tables: Sequence[Table] | None = None,
     java: bool | None = None,
-) -> Report:
+) -> SystemScores:
     """All scores of a system's outputs.
 
     Java is used if it is there. With `java=True` it must be, else `JavaUnavailableError` is raised;
@@ -50,7 +50,7 @@ def score_e2e(
         *_diversity_scores(outputs),
         *([] if tables is None else _slot_scores(tables, outputs)),
     ]
-    return Report("e2e", len(outputs), sum(map(len, references)), tuple(scores))
+    return SystemScores("e2e", len(outputs), sum(map(len, references)), tuple(scores))
 
 
 def _mteval_scores(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> list[Score]:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
-from models.metrics.extra import metrics_extra
+from models.metrics.libraries import metrics_extra
 
 ORDER = 5
 HALVED_AT = 2 / 3  # the length ratio at which the penalty is a half

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 
 from models.metrics.bleu import token_bleu
 from models.metrics.diversity import distinct_n, mutual_bleu
-from models.metrics.report import Report, Score, library
 from models.metrics.rouge import rouge
+from models.metrics.scores import Score, SystemScores, library
 
 ALPHA = 0.9
 AS_GIVEN = {"tokens": "as given, between spaces", "case": "as given"}
@@ -31,14 +31,14 @@ def ibleu(with_references: float, with_inputs: float, alpha: float = ALPHA) -> f
 
 def score_paraphrase(
     outputs: Sequence[str], references: Sequence[Sequence[str]], inputs: Sequence[str]
-) -> Report:
+) -> SystemScores:
     """All scores of a system's outputs."""
     scores = (
         *_bleu_scores(outputs, references, inputs),
         *_rouge_scores(outputs, references),
         *_diversity_scores(outputs),
     )
-    return Report("paraphrase", len(outputs), sum(map(len, references)), scores)
+    return SystemScores("paraphrase", len(outputs), sum(map(len, references)), scores)
 
 
 def _bleu_scores(

@@ -11,8 +11,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-from models.metrics.extra import metrics_extra
-from models.metrics.java import JavaUnavailableError, bundled_jar, run_java
+from models.metrics.libraries import JavaUnavailableError, bundled_jar, metrics_extra, run_java
 
 # As the official scripts spell them. They meet lower-cased tokens, so "-lrb-" stays.
 _QUOTES, _BRACKETS = ("''", "'", "``", "`"), ("-LRB-", "-RRB-", "-LCB-", "-RCB-")

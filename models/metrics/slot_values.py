@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from models.metrics.slot_patterns import (
+from models.metrics.slot_rules import (
     ABOVE,
     AVERAGE,
     BELOW,
@@ -22,9 +22,9 @@ from models.metrics.slot_patterns import (
     TWENTY_FIVE,
     of_price,
     of_rating,
+    rule,
     stars,
 )
-from models.metrics.slot_rules import rule
 
 PLACES = re.split(
     r"\s*;\s*",

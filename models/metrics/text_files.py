@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from models.data.errors import DataError
-from models.data.files import read_text
+from models.errors import DataError
+from models.files import read_text
 
 
 class References(NamedTuple):
@@ -58,7 +58,7 @@ def read_references(path: Path) -> list[References]:
 
 
 def check_counts(first: Items, second: Items) -> None:
-    """As many items in one file as in the other."""
+    """Raises a `DataError` unless both files hold as many items."""
     shorter, longer = sorted((first, second), key=lambda items: len(items.lines))
     common = len(shorter.lines)
     if common < len(longer.lines):
@@ -69,6 +69,6 @@ def check_counts(first: Items, second: Items) -> None:
 
 
 def _lines(path: Path) -> list[str]:
-    """Without the white space around them."""
+    """The lines of a file, without the white space around them."""
     lines = [line.strip() for line in read_text(path).split("\n")]
     return lines[:-1] if not lines[-1] else lines

@@ -22,7 +22,7 @@ class Axis:
 
     @classmethod
     def over(cls, values: Sequence[float], start: float, end: float, count: int = 5) -> Axis:
-        """As wide as the values, and never of no width."""
+        """An axis as wide as the values, and never of no width."""
         low, high = min(values), max(values)
         room = 0.0 if high > low else 0.05 * abs(low) or 0.5
         return cls(low - room, high + room, start, end, count)
@@ -58,7 +58,7 @@ def finite_pieces(points: Points) -> list[list[tuple[int, float]]]:
 
 
 def thinned(points: Points, buckets: int) -> list[tuple[int, float]]:
-    """At most about two points a bucket, its lowest and its highest: no spike is lost."""
+    """Keeps about two points a bucket, its lowest and its highest, so that no spike is lost."""
     if len(points) <= 2 * buckets:
         return list(points)
     size = math.ceil(len(points) / buckets)

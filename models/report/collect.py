@@ -6,11 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from models.report.content import Report
-from models.report.logs import charts, comparison, read_logs
-from models.report.templates import browser, coloured_sentences, ngrams, state_words
-from models.run_templates import analyse_run, run_templates
-from models.runs import TrainedRun
+from models.data.corpus import Corpus, spread
+from models.generation.instances import label, requests_from
+from models.generation.under_templates import Answer, write_differently
+from models.generation.writer import Writer
+from models.report.content import Browser, Coloured, Output, Report, TableChoice
+from models.report.logs import comparison, metric_charts, read_logs
+from models.runs import TrainedRun, Watch, unwatched
+from models.templates.bank import StoredTemplate, TemplateBank
+from models.templates.of_runs import analyse_run, map_templates, run_templates
 
 TASKS = {
     "text": "modelling sentences",
@@ -18,27 +22,27 @@ TASKS = {
     "paraphrase": "sentences from the content words of others",
     "paraphrase-unpaired": "sentences from their own content words",
 }
+SENTENCES = 12
+TABLES, TEMPLATES = 8, 6  # to choose from, and sentences for each table
 
 
-def collect(trained: TrainedRun, others: Sequence[Path]) -> Report:
-    """`others` are runs to compare with."""
+def collect(trained: TrainedRun, others: Sequence[Path], watch: Watch = unwatched) -> Report:
+    """A report on the run, compared with others."""
     logs = read_logs([trained.folder, *others])
     title = f"{logs[0].name}: {trained.config.objective.estimator}"
-    report = Report(title, _facts(trained), charts=charts(logs), comparison=comparison(logs))
-    return _with_templates(report, trained) if trained.model.latent else report
-
-
-def _with_templates(report: Report, trained: TrainedRun) -> Report:
+    report = Report(title, _facts(trained), charts=metric_charts(logs), comparison=comparison(logs))
+    if not trained.model.latent:
+        return report
     corpus = trained.corpus()
-    bank = run_templates(trained, corpus)
+    bank = run_templates(trained, corpus, watch)
     analysis = analyse_run(bank, corpus)
     writes = trained.config.task != "text"
     return replace(
         report,
-        sentences=coloured_sentences(trained, corpus),
-        browser=browser(trained, corpus, bank) if writes else None,
-        ngrams=ngrams(analysis),
-        states=state_words(analysis),
+        sentences=_coloured_sentences(trained, corpus),
+        browser=_browser(trained, corpus, bank, watch) if writes else None,
+        ngrams=tuple(ngram for ngram in analysis.ngrams if len(ngram.states) > 1),
+        states=analysis.states,
     )
 
 
@@ -55,3 +59,32 @@ def _facts(trained: TrainedRun) -> tuple[tuple[str, str], ...]:
         ("learning rate", str(config.training.learning_rate)),
         ("seed", str(config.training.seed)),
     )
+
+
+def _coloured_sentences(trained: TrainedRun, corpus: Corpus) -> tuple[Coloured, ...]:
+    """Sentences of the dev set, with their most likely states."""
+    examples = spread(corpus.splits["dev"], SENTENCES)
+    pairs = zip(examples, map_templates(trained, examples), strict=True)
+    return tuple(Coloured(example.words, tuple(states)) for example, states in pairs)
+
+
+def _browser(trained: TrainedRun, corpus: Corpus, bank: TemplateBank, watch: Watch) -> Browser:
+    """Sources of the dev set, each under several templates."""
+    writer = Writer(trained)
+    requests = spread(requests_from(writer, corpus.splits["dev"]), TABLES)
+    templates: dict[StoredTemplate, int] = {}
+    choices = []
+    for request in watch(requests, "sentences under templates"):
+        answers = write_differently(writer, bank, request, TEMPLATES)
+        outputs = tuple(_output(answer, templates) for answer in answers)
+        choices.append(TableChoice(label(request), outputs))
+    return Browser(tuple(template.states for template in templates), tuple(choices))
+
+
+def _output(answer: Answer, templates: dict[StoredTemplate, int]) -> Output:
+    """The answer, its template added to those of the browser."""
+    sentence, template = answer
+    assert template is not None
+    place = templates.setdefault(template, len(templates))
+    note = f"template @{template.number}; log p per word {sentence.log_prob_per_word:.2f}"
+    return Output(place, sentence.text, Coloured(sentence.words, sentence.states), note)

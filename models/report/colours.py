@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from colorsys import hls_to_rgb
 
-from models.display import GOLDEN_ANGLE
-
+GOLDEN_ANGLE = 137.508  # degrees: hues of neighbouring states are far apart
 CONTRAST = 4.5  # of WCAG 2, level AA, for text of normal size
 STEP = 0.01
 
@@ -15,15 +14,15 @@ Rgb = tuple[int, int, int]
 
 def wash(state: int, dark: bool) -> Rgb:
     """What is behind the words of a state."""
-    return _rgb(state, 0.17, 0.45) if dark else _rgb(state, 0.93, 0.75)
+    return rgb(state, 0.17, 0.45) if dark else rgb(state, 0.93, 0.75)
 
 
 def ink(state: int, dark: bool) -> Rgb:
     """The state's words: the terminal's hue, as light or dark as its wash demands."""
     behind, lightness = wash(state, dark), 0.6
-    while contrast(_rgb(state, lightness, 0.75), behind) < CONTRAST:
+    while contrast(rgb(state, lightness, 0.75), behind) < CONTRAST:
         lightness += STEP if dark else -STEP
-    return _rgb(state, lightness, 0.75)
+    return rgb(state, lightness, 0.75)
 
 
 def contrast(first: Rgb, second: Rgb) -> float:
@@ -44,7 +43,7 @@ def _rule(state: int, dark: bool) -> str:
     return f".s{state}{{--ink:{_hex(ink(state, dark))};--wash:{_hex(wash(state, dark))}}}"
 
 
-def _rgb(state: int, lightness: float, saturation: float) -> Rgb:
+def rgb(state: int, lightness: float, saturation: float) -> Rgb:
     red, green, blue = hls_to_rgb(state * GOLDEN_ANGLE / 360 % 1, lightness, saturation)
     return round(255 * red), round(255 * green), round(255 * blue)
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from models.templates.analysis import StateNGram, StateWords
+from models.templates.segments import segments
+
 Cell = str | float | int | None  # None: not measured
 
 
@@ -36,6 +39,12 @@ class Grid:
             if len(row) != len(self.columns):
                 raise ValueError(f"row {row} has not the {len(self.columns)} cells of the header")
 
+    @property
+    def numeric(self) -> list[bool]:
+        """Which columns hold numbers alone."""
+        columns = zip(*self.rows, strict=True)
+        return [not any(isinstance(cell, str) for cell in column) for column in columns]
+
 
 @dataclass(frozen=True)
 class Coloured:
@@ -47,6 +56,11 @@ class Coloured:
     def __post_init__(self) -> None:
         if len(self.words) != len(self.states):
             raise ValueError(f"{len(self.words)} words with {len(self.states)} states")
+
+    @property
+    def runs(self) -> list[tuple[int, str]]:
+        """State and words of each run of equal states."""
+        return [(s.state, " ".join(self.words[s.start : s.end])) for s in segments(self.states)]
 
 
 @dataclass(frozen=True)
@@ -81,31 +95,23 @@ class Browser:
 
 
 @dataclass(frozen=True)
-class NGram:
-    """States in a row, how often they are, and the words they stand for."""
-
-    states: tuple[int, ...]
-    count: int
-    segments: tuple[tuple[str, int], ...]  # words and how often
-
-
-@dataclass(frozen=True)
-class StateWords:
-    """A state, its share of all words, and the words tied to it, with how closely."""
-
-    state: int
-    share: float
-    words: tuple[tuple[str, float], ...]
-
-
-@dataclass(frozen=True)
 class Report:
     title: str
     facts: tuple[tuple[str, str], ...] = ()
-    scores: Grid | None = None
     charts: tuple[Chart, ...] = ()
     comparison: Grid | None = None
     sentences: tuple[Coloured, ...] = ()
     browser: Browser | None = None
-    ngrams: tuple[NGram, ...] = ()
+    ngrams: tuple[StateNGram, ...] = ()
     states: tuple[StateWords, ...] = ()
+
+    @property
+    def colours(self) -> set[int]:
+        """Every state that has a colour somewhere on the page."""
+        templates = [sentence.states for sentence in self.sentences]
+        if self.browser is not None:
+            templates += self.browser.templates
+            templates += [o.sentence.states for t in self.browser.tables for o in t.outputs]
+        templates += [ngram.states for ngram in self.ngrams]
+        templates.append(tuple(row.state for row in self.states))
+        return {state for template in templates for state in template}

@@ -8,12 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import yaml
-
 from models.config import RunConfig
 from models.errors import RunError
 from models.report.content import Chart, Curve, Grid
-from models.training.logs import read_metrics
+from models.runs import read_config, read_metrics
 
 Points = tuple[tuple[int, float], ...]
 
@@ -51,16 +49,18 @@ class LoggedRun:
 
 
 def read_log(run: Path) -> LoggedRun:
+    metrics: dict[str, list[tuple[int, float]]] = defaultdict(list)
     try:
-        config = RunConfig.from_dict(yaml.safe_load((run / "config.yaml").read_text()))
-        metrics = _read_points(run / "metrics.csv")
-    except (OSError, KeyError, TypeError, ValueError, yaml.YAMLError) as error:
+        for row in read_metrics(run / "metrics.csv"):
+            metrics[row["metric"]].append((int(row["step"]), float(row["value"])))
+    except (OSError, KeyError, TypeError, ValueError) as error:
         raise RunError(f"{run} is not the folder of a run") from error
-    return LoggedRun(run.resolve().name, config, metrics)
+    points = {metric: tuple(own) for metric, own in metrics.items()}
+    return LoggedRun(run.resolve().name, read_config(run), points)
 
 
 def read_logs(runs: Sequence[Path]) -> list[LoggedRun]:
-    """Of each run once; runs in several places that share a name go by their paths."""
+    """The log of each run once; runs in several places that share a name go by their paths."""
     folders = list({run.resolve(): run for run in runs}.values())
     logs = [read_log(folder) for folder in folders]
     times = Counter(log.name for log in logs)
@@ -84,8 +84,8 @@ def runs_like(run: Path) -> list[Path]:
     return found
 
 
-def charts(runs: Sequence[LoggedRun]) -> tuple[Chart, ...]:
-    """Of all metrics that some run has."""
+def metric_charts(runs: Sequence[LoggedRun]) -> tuple[Chart, ...]:
+    """A chart for each metric that some run has."""
     found = []
     for metric, meaning in CHARTS.items():
         curves = [Curve(run.name, run.metrics[metric]) for run in runs if metric in run.metrics]
@@ -100,28 +100,17 @@ def comparison(runs: Sequence[LoggedRun]) -> Grid:
     return Grid(columns, tuple(_row(run) for run in runs))
 
 
-def _read_points(path: Path) -> dict[str, Points]:
-    metrics: dict[str, list[tuple[int, float]]] = defaultdict(list)
-    for row in read_metrics(path):
-        metrics[row["metric"]].append((int(row["step"]), float(row["value"])))
-    return {metric: tuple(points) for metric, points in metrics.items()}
-
-
 def _row(run: LoggedRun) -> tuple[str | float | int | None, ...]:
     step, model = run.best_step, run.config.model
     values = [run.at(metric, step) for metric in MEASURES]
+    in_use = values.pop()
     epochs = [s for s, _ in run.metrics.get("dev/bound", ())]
     return (
         run.name,
         run.config.objective.estimator,
         model.hidden_size,
         model.num_states if run.config.objective.latent else None,
-        *values[:-1],
-        _whole(values[-1]),
+        *values,
+        int(in_use) if in_use is not None and in_use.is_integer() else in_use,
         None if step is None else epochs.index(step) + 1,
     )
-
-
-def _whole(value: float | None) -> float | int | None:
-    """As an integer, if it is one."""
-    return int(value) if value is not None and value.is_integer() else value

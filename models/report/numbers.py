@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import math
 
-from models.report.content import Cell
-
-MISSING = "\N{EN DASH}"
 MINUS, INFINITY, TIMES = "\N{MINUS SIGN}", "\N{INFINITY}", "\N{MULTIPLICATION SIGN}"
 
 
-def cell_text(value: Cell) -> str:
-    if value is None:
-        return MISSING
+def cell_text(value: str | float | int) -> str:
     if isinstance(value, float):
         return decimal(value)
     return f"{value:,}" if isinstance(value, int) else value
@@ -20,8 +15,10 @@ def cell_text(value: Cell) -> str:
 
 def decimal(value: float) -> str:
     """Three decimals; three digits of what is too large or too small for that."""
-    if not math.isfinite(value):
-        return _not_finite(value)
+    if math.isnan(value):
+        return "not a number"
+    if math.isinf(value):
+        return INFINITY if value > 0 else MINUS + INFINITY
     plain = value == 0 or 0.001 <= abs(value) < 1e6
     return f"{value:,.3f}" if plain else f"{value:.3g}"
 
@@ -33,9 +30,3 @@ def times(count: int, smallest: int = 1) -> str:
 
 def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
-
-
-def _not_finite(value: float) -> str:
-    if math.isnan(value):
-        return "not a number"
-    return INFINITY if value > 0 else MINUS + INFINITY

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import lightning
@@ -10,8 +11,10 @@ from lightning.pytorch.callbacks import EarlyStopping
 from lightning.pytorch.utilities import rank_zero_warn
 from torch import Tensor
 
-from models.data.batch import Batch
+from models.data.batches import Batch
 from models.training.module import VARIANCE, TrainingModule
+from models.vae.objective import Objective
+from structdist.estimators import log_variance_ratio
 
 GRADIENTS = 10  # drawn to estimate a variance
 
@@ -52,9 +55,7 @@ class StopEarly(EarlyStopping):
 class GradientVariance(lightning.Callback):
     """Logs the gradient's log variance ratio on a fixed batch (Figure 3B of Fu et al., 2020).
 
-    Of the inference network's gradient over several draws, without dropout: log(Var / |mean|), as
-    in section 5.1, of each coordinate, and their mean over coordinates. A coordinate that never
-    changes, such as the embedding of a word that is not in the batch, has none.
+    Of the inference network's gradient over several draws, without dropout.
     """
 
     def __init__(self, probe: Batch, every: int) -> None:
@@ -68,23 +69,16 @@ class GradientVariance(lightning.Callback):
         was_training = module.model.training
         module.model.eval()
         module.seed_draws(VARIANCE)
-        probe = self.probe.to(module.device)
+        probe, objective = self.probe.to(module.device), deepcopy(module.objective)
         with torch.backends.cudnn.flags(enabled=False):  # it has no gradient in eval mode
-            draws = torch.stack([_inference_gradient(module, probe) for _ in range(GRADIENTS)])
+            draws = torch.stack(
+                [_inference_gradient(module, objective, probe) for _ in range(GRADIENTS)]
+            )
         module.model.train(was_training)
         return log_variance_ratio(draws)
 
 
-def log_variance_ratio(gradients: Tensor) -> float:
-    """Of draws [N, D]: mean over coordinates of log(Var / |mean|)."""
-    variance, mean = gradients.double().var(0), gradients.double().mean(0)
-    moving = (variance > 0) & (mean != 0)
-    if not moving.any():
-        return float("nan")
-    return float((variance[moving].log() - mean[moving].abs().log()).mean())
-
-
-def _inference_gradient(module: TrainingModule, batch: Batch) -> Tensor:
+def _inference_gradient(module: TrainingModule, objective: Objective, batch: Batch) -> Tensor:
     parameters = list(module.model.inference_network.parameters())  # type: ignore[union-attr]
-    loss = module.estimator.loss(module.model, batch, module.knobs())
+    loss = objective.loss(module.model, batch, module.knobs())
     return torch.cat([g.flatten() for g in torch.autograd.grad(loss, parameters)])

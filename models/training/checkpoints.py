@@ -10,9 +10,8 @@ import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.plugins.io import TorchCheckpointIO
 
-from models.training.files import replacing
-
-BEST, LAST = "best", "last"
+from models.files import replacing
+from models.runs import BEST, LAST, checkpoint_path, load_checkpoint
 
 
 class AtomicCheckpoints(TorchCheckpointIO):
@@ -74,13 +73,3 @@ class SaveBest(ModelCheckpoint):
             "best_k_models": dict(zip([path], scores, strict=False)),  # one, or none yet
         }
         super().load_state_dict({**state_dict, **here})
-
-
-def checkpoint_path(run: Path, name: str) -> Path:
-    return run / "checkpoints" / f"{name}.ckpt"
-
-
-def load_checkpoint(path: Path) -> dict[str, Any]:
-    """On the CPU, and without running any code from the file."""
-    loaded: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    return loaded

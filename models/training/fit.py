@@ -17,24 +17,18 @@ from lightning.pytorch.utilities import rank_zero_only
 from torch.utils.data import DataLoader
 
 from models.config import MachineConfig, RunConfig
-from models.data.batch import Batch
+from models.data.batches import Batch, Encoded, collate, in_order
+from models.data.casing import learn_casing
 from models.data.corpus import Corpus, spread
-from models.data.loader import BucketedLoader, Sentence, collate, in_order
+from models.data.loader import BucketedLoader
 from models.data.tasks import corpus_vocabulary, encode_task
 from models.errors import RunError
-from models.generation.casing import learn_casing
+from models.files import replacing
+from models.runs import LAST, RUN_KEY, checkpoint_path, load_checkpoint, read_config
 from models.training.callbacks import CollapseWarning, EpochLines, GradientVariance, StopEarly
-from models.training.checkpoints import (
-    LAST,
-    AtomicCheckpoints,
-    SaveBest,
-    SaveLast,
-    checkpoint_path,
-    load_checkpoint,
-)
-from models.training.files import replacing
+from models.training.checkpoints import AtomicCheckpoints, SaveBest, SaveLast
 from models.training.logs import MetricsFile
-from models.training.module import RUN_KEY, TrainingModule
+from models.training.module import TrainingModule
 
 DEV_BATCH = 100
 PROBE_SENTENCES = 20  # on which the gradient's variance is measured
@@ -110,7 +104,7 @@ def _callbacks(
     return callbacks
 
 
-def _dev_sentences(config: RunConfig, corpus: Corpus) -> list[Sentence]:
+def _dev_sentences(config: RunConfig, corpus: Corpus) -> list[Encoded]:
     """All of them, or as many as asked, evenly spread."""
     dev = encode_task(config.task, corpus.splits["dev"], corpus_vocabulary(corpus))
     return spread(dev, config.training.dev_sentences or len(dev))
@@ -126,8 +120,7 @@ def _checkpoint_to_resume(
         return None
     if not last.exists():
         return None
-    before = RunConfig.from_dict(yaml.safe_load((run / "config.yaml").read_text()))
-    changed = [name for name in config.differences(before) if name not in MAY_CHANGE]
+    changed = [name for name in config.differences(read_config(run)) if name not in MAY_CHANGE]
     if changed:
         raise RunError(f"{run} was started with other settings, see {', '.join(changed)}")
     saved, now = load_checkpoint(last)[RUN_KEY], corpus_vocabulary(corpus)

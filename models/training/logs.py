@@ -10,7 +10,8 @@ from typing import Any
 from lightning.pytorch.loggers.logger import Logger
 from lightning.pytorch.utilities import rank_zero_only
 
-from models.training.files import replacing
+from models.files import replacing
+from models.runs import read_metrics
 
 COLUMNS = ("step", "epoch", "metric", "value")
 
@@ -57,9 +58,3 @@ class MetricsFile(Logger):
     @rank_zero_only
     def log_hyperparams(self, params: dict[str, Any] | Namespace, *_: Any, **__: Any) -> None:
         """The run's own `config.yaml` has them."""
-
-
-def read_metrics(path: Path) -> list[dict[str, str]]:
-    """Whole rows; one that a kill cut short is left out."""
-    with path.open(newline="") as file:
-        return list(csv.DictReader(line for line in file if line.endswith("\n")))

@@ -9,18 +9,20 @@ import lightning
 import torch
 from torch import Tensor, nn
 
-from models.config import SCHEDULES, RunConfig
-from models.data.batch import Batch
+from models.config import Knobs, RunConfig
+from models.data.batches import Batch
 from models.data.sources import SourceVocabulary
 from models.errors import TrainingDivergedError
-from models.estimators import Knobs, build_estimator
-from models.evaluation import Scores, Tally
-from models.template_vae import build_model
+from models.runs import RUN_KEY
+from models.vae.likelihood import Scores, Tally
+from models.vae.objective import build_objective
+from models.vae.template_vae import build_model
+from structdist import __version__
 
 TRAINING, VALIDATION, VARIANCE = range(3)  # what random numbers are drawn for
 LOG_EVERY = 10  # steps
 HOPELESS = 1e12  # a loss, or gradient norm, from which no run comes back
-RUN_KEY = "structdist_run"  # where a checkpoint keeps its settings and vocabulary
+OBJECTIVE_KEY = "structdist_objective"  # where it keeps what the estimator has learnt
 
 
 class TrainingModule(lightning.LightningModule):
@@ -40,7 +42,7 @@ class TrainingModule(lightning.LightningModule):
         super().__init__()
         self.config, self.vocabulary, self.casing = config, vocabulary, casing
         self.steps_per_epoch = steps_per_epoch
-        self.estimator = build_estimator(config.objective)
+        self.objective = build_objective(config.objective)
         self.model = build_model(config, vocabulary)
         self._loss = self._gradient_norm = torch.zeros(())
         self._knobs = Knobs()
@@ -49,15 +51,7 @@ class TrainingModule(lightning.LightningModule):
 
     def knobs(self) -> Knobs:
         """Where the schedules stand."""
-        epoch = self.global_step / self.steps_per_epoch
-        objective = self.config.objective
-        return Knobs(
-            objective.temperature.at(epoch),
-            objective.beta.at(epoch),
-            objective.word_dropout.at(epoch),
-            objective.context_dropout.at(epoch),
-            objective.target_gradient.at(epoch),
-        )
+        return self.config.objective.knobs(self.global_step / self.steps_per_epoch)
 
     def seed_draws(self, *purpose: int) -> None:
         """Make the coming draws a function of seed, step and purpose."""
@@ -72,7 +66,7 @@ class TrainingModule(lightning.LightningModule):
         self.seed_draws(TRAINING, self.global_rank)
         self._knobs = self.knobs()
         self._set_learning_rate()
-        loss = self.estimator.loss(self.model, batch, self._knobs)
+        loss = self.objective.loss(self.model, batch, self._knobs)
         self._loss = loss.detach()
         self.log("train/loss", self._loss, prog_bar=True, logger=False)
         return loss
@@ -99,12 +93,11 @@ class TrainingModule(lightning.LightningModule):
     def on_train_batch_end(self, *_: Any) -> None:
         if self.global_step % LOG_EVERY:
             return
-        knobs = asdict(self._knobs)
         self.record(
             {
                 "train/loss": float(self._loss),
                 "train/gradient_norm": float(self._gradient_norm),
-                **{f"knobs/{k}": knobs[k] for k in SCHEDULES},
+                **{f"knobs/{name}": value for name, value in self._knobs.values.items()},
             }
         )
 
@@ -128,12 +121,17 @@ class TrainingModule(lightning.LightningModule):
         self.log_dict(shown, logger=False, sync_dist=True)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint[OBJECTIVE_KEY] = self.objective.state_dict()
         checkpoint[RUN_KEY] = {
             "config": self.config.as_dict(),
             "words": self.vocabulary.words.real_words,
             "keys": self.vocabulary.keys.real_words,
             "casing": self.casing,
+            "version": __version__,
         }
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self.objective.load_state_dict(checkpoint.get(OBJECTIVE_KEY, {}))
 
 
 def _mix(*numbers: int) -> int:

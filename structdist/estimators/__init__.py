@@ -49,6 +49,7 @@ from structdist.estimators.score_function import Reinforce
 from structdist.estimators.stochastic_softmax import StochasticSoftmax
 from structdist.estimators.through_draws import GumbelCRF, PerturbAndMAP
 from structdist.estimators.through_marginals import ThroughMarginals
+from structdist.estimators.variance import log_variance_ratio
 
 __all__ = [
     "ESTIMATORS",
@@ -68,4 +69,5 @@ __all__ = [
     "StochasticSoftmax",
     "ThroughMarginals",
     "estimator",
+    "log_variance_ratio",
 ]

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import torch
 
-from models.data.batch import END, UNKNOWN, Batch, Source
-from models.data.loader import EncodedPair, collate
+from models.data.batches import Batch, EncodedPair, Source, collate
 from models.data.sources import EncodedSource
-from models.template_vae import TemplateVAE
+from models.data.vocabulary import END, UNKNOWN
+from models.vae.template_vae import TemplateVAE
 from tests.models.conftest import CONFIG, VOCABULARY_SIZE
 
 NUM_KEYS = 6

@@ -8,8 +8,8 @@ from typing import Any
 
 from models.data.cache import save_corpus
 from models.data.corpus import Corpus, Example
-from models.data.synthetic import synthetic_corpus
 from models.data.tasks import Task
+from models.restaurants.corpus import synthetic_corpus
 from models.training.fit import fit
 from tests.models.training.conftest import tiny
 

@@ -10,7 +10,7 @@ import pytest
 
 from models.data.cache import load_corpus, save_corpus
 from models.data.corpus import Corpus, Example
-from models.data.errors import DataError
+from models.errors import DataError
 
 TABLE = (("name", "Café Rouge"),)
 PLAIN = Example(("a", "dog"))

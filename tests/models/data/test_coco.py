@@ -9,7 +9,7 @@ import re
 import pytest
 
 from models.data.coco import Caption, coco_corpus, held_out_images, read_captions
-from models.data.errors import DataError
+from models.errors import DataError
 
 DOG = {"image_id": 7, "id": 1, "caption": "A dog\n runs. \n"}
 
@@ -96,7 +96,7 @@ def test_a_caption_that_says_nothing_is_left_out(tmp_path):
 @pytest.mark.parametrize(("most_words", "min_count"), [(100, 1), (5, 1), (4, 3), (2, 4), (1, 4)])
 def test_rare_words_make_room(tmp_path, monkeypatch, most_words, min_count):
     """Counts 4, 3, 3, 2, 2 would fill 5 places; with 4, the two rarest words go, and so on."""
-    monkeypatch.setattr("models.data.coco.MOST_WORDS", most_words)
+    monkeypatch.setattr("models.data.corpus.MOST_WORDS", most_words)
     text = "a a a a b b b c c c d d e e"
     (tmp_path / "captions_train_pool.json").write_text(content([{**DOG, "caption": text}]))
     (tmp_path / "captions_val2017.json").write_text(captions_of(1))

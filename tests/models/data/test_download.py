@@ -12,9 +12,9 @@ from functools import partial
 
 import pytest
 
-from models.data import download
-from models.data.download import COCO, E2E, DownloadError, download_coco, download_e2e
-from models.data.files import read_text
+from models.data.download import COCO, E2E, download
+from models.errors import DownloadError
+from models.files import read_text
 
 CAPTIONS = json.dumps({"annotations": [{"image_id": 1, "caption": "A dog."}]}).encode()
 
@@ -40,15 +40,14 @@ def server(tmp_path):
 
 
 @pytest.fixture
-def serve(server, tmp_path, monkeypatch):
-    """Puts a zip of the files on the server, as the release of the given name."""
+def serve(server, tmp_path):
+    """Puts a zip of the files on the server, and gives the release that names it."""
 
     def serve(release, files, checksums):
         with zipfile.ZipFile(tmp_path / "served" / "release.zip", "w") as archive:
             for name, data in files.items():
                 archive.writestr(f"folder/{name}", data)
-        local = replace(release, url=f"{server}/release.zip", checksums=checksums)
-        monkeypatch.setattr(download, release.name.upper(), local)
+        return replace(release, url=f"{server}/release.zip", checksums=checksums)
 
     return serve
 
@@ -59,61 +58,64 @@ def names(directory):
 
 def test_e2e(serve, tmp_path):
     files = {name: name.encode() for name in E2E.checksums}
-    serve(E2E, {**files, "README.md": b"not wanted"}, {n: sha256(d) for n, d in files.items()})
-    download_e2e(tmp_path / "new" / "e2e")
+    release = serve(
+        E2E, {**files, "README.md": b"not wanted"}, {n: sha256(d) for n, d in files.items()}
+    )
+    download(release, tmp_path / "new" / "e2e")
     assert names(tmp_path / "new" / "e2e") == sorted(files)
     assert (tmp_path / "new" / "e2e" / "devset.csv").read_bytes() == b"devset.csv"
 
 
 def test_a_changed_file_is_refused_and_nothing_is_left(serve, tmp_path):
     files = {name: name.encode() for name in E2E.checksums}
-    serve(E2E, {**files, "devset.csv": b"changed"}, {n: sha256(d) for n, d in files.items()})
+    release = serve(
+        E2E, {**files, "devset.csv": b"changed"}, {n: sha256(d) for n, d in files.items()}
+    )
     with pytest.raises(DownloadError, match=rf"devset\.csv: the sha256 is {sha256(b'changed')}"):
-        download_e2e(tmp_path / "e2e")
+        download(release, tmp_path / "e2e")
     assert names(tmp_path / "e2e") == []
 
 
 def test_a_file_missing_from_the_archive(serve, tmp_path):
-    serve(E2E, {"trainset.csv": b""}, {"trainset.csv": sha256(b""), "devset.csv": sha256(b"")})
+    release = serve(
+        E2E, {"trainset.csv": b""}, {"trainset.csv": sha256(b""), "devset.csv": sha256(b"")}
+    )
     with pytest.raises(DownloadError, match=r"there is no devset\.csv in http://"):
-        download_e2e(tmp_path / "e2e")
+        download(release, tmp_path / "e2e")
 
 
 def test_what_is_no_archive(serve, tmp_path):
-    serve(E2E, {}, E2E.checksums)
+    release = serve(E2E, {}, E2E.checksums)
     (tmp_path / "served" / "release.zip").write_text("<html>Please log in</html>")
     with pytest.raises(DownloadError, match="not a zip file"):
-        download_e2e(tmp_path / "e2e")
+        download(release, tmp_path / "e2e")
 
 
 def test_coco(serve, tmp_path):
     files = dict.fromkeys(COCO.checksums, CAPTIONS)
-    serve(COCO, files, {**COCO.checksums, "captions_val2017.json": sha256(CAPTIONS)})
-    download_coco(tmp_path / "coco")
+    release = serve(COCO, files, {**COCO.checksums, "captions_val2017.json": sha256(CAPTIONS)})
+    download(release, tmp_path / "coco")
     assert names(tmp_path / "coco") == sorted(files)
 
 
 def test_coco_of_unknown_checksum_must_at_least_be_captions(serve, tmp_path):
     files = {"captions_train2017.json": b"{", "captions_val2017.json": CAPTIONS}
-    serve(COCO, files, {**COCO.checksums, "captions_val2017.json": sha256(CAPTIONS)})
+    release = serve(COCO, files, {**COCO.checksums, "captions_val2017.json": sha256(CAPTIONS)})
     with pytest.raises(DownloadError, match=r"captions_train2017\.json, line 1: not JSON"):
-        download_coco(tmp_path / "coco")
+        download(release, tmp_path / "coco")
     assert names(tmp_path / "coco") == []
 
 
-@pytest.mark.parametrize(
-    ("release", "fetch"), [(E2E, download_e2e), (COCO, download_coco)], ids=["e2e", "coco"]
-)
+@pytest.mark.parametrize("release", [E2E, COCO], ids=["e2e", "coco"])
 @pytest.mark.parametrize(
     "url",
     ["http://127.0.0.1:9/release.zip", "http://name.invalid/release.zip", "{server}/absent.zip"],
     ids=["unreachable", "unresolved", "not found"],
 )
-def test_without_a_network(release, fetch, url, server, tmp_path, monkeypatch):
+def test_without_a_network(release, url, server, tmp_path):
     url = url.format(server=server)
-    monkeypatch.setattr(download, release.name.upper(), replace(release, url=url))
     with pytest.raises(DownloadError) as caught:
-        fetch(tmp_path / "there")
+        download(replace(release, url=url), tmp_path / "there")
     message = str(caught.value)
     assert f"get {url} by hand" in message
     assert f"unpack {', '.join(release.checksums)} into {tmp_path / 'there'}" in message
@@ -124,10 +126,10 @@ def test_a_connection_that_breaks_off(serve, tmp_path, monkeypatch):
     def broken(*_args, **_options):
         raise TimeoutError("timed out")
 
-    serve(E2E, {}, E2E.checksums)
+    release = serve(E2E, {}, E2E.checksums)
     monkeypatch.setattr("urllib.request.urlopen", broken)
     with pytest.raises(DownloadError, match="could not download e2e: timed out"):
-        download_e2e(tmp_path / "e2e")
+        download(release, tmp_path / "e2e")
 
 
 def test_real_files_have_the_checksums(e2e_directory, coco_directory):

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from models.data.e2e import FILES, Row, e2e_corpus, read_e2e, read_e2e_tables
-from models.data.errors import DataError
+from models.data.e2e import FILES, Row, e2e_corpus, read_e2e
+from models.errors import DataError
 
 HEADER = "mr,ref\r\n"
 GOOD = '"name[The Vaults], eatType[pub]",The Vaults is a pub.\r\n'
@@ -78,13 +78,6 @@ def test_a_byte_that_is_not_utf8(tmp_path):
         read_e2e(tmp_path / "trainset.csv")
 
 
-def test_tables_alone(write):
-    path = write('MR\n"name[The Vaults], eatType[pub]"\n')
-    assert read_e2e_tables(path) == [Row(TABLE, "", 2)]
-    with pytest.raises(DataError, match=r"not \['MR'\]"):
-        read_e2e_tables(write(HEADER + GOOD))
-
-
 def test_corpus(write, tmp_path):
     for name in FILES.values():
         write(HEADER + GOOD + OVER_TWO_LINES, f"{name}.gz")
@@ -113,11 +106,6 @@ def test_real_data_is_complete(real_corpus):
     tables = {split: len({e.group for e in es}) for split, es in real_corpus.splits.items()}
     assert rows == {"train": 42061, "dev": 4672, "test": 4693}
     assert tables == {"train": 4862, "dev": 547, "test": 630}
-
-
-def test_real_test_tables_are_those_of_the_references(real_corpus, e2e_directory):
-    tables = [row.table for row in read_e2e_tables(e2e_directory / "testset.csv.gz")]
-    assert tables == list(dict.fromkeys(e.table for e in real_corpus.splits["test"]))
 
 
 def test_real_vocabulary_is_small(real_corpus):

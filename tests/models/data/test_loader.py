@@ -8,18 +8,10 @@ from itertools import chain, pairwise
 import pytest
 import torch
 
-from models.data.batch import END, PAD, UNKNOWN, Batch
-from models.data.loader import (
-    BATCHES_IN_A_POOL,
-    BucketedLoader,
-    EncodedPair,
-    collate,
-    encode,
-    in_order,
-    padded,
-)
+from models.data.batches import Batch, EncodedPair, collate, encode, in_order, padded
+from models.data.loader import BATCHES_IN_A_POOL, BucketedLoader
 from models.data.sources import EncodedSource
-from models.data.vocabulary import Vocabulary
+from models.data.vocabulary import END, PAD, UNKNOWN, Vocabulary
 
 RNG = random.Random(0)
 SENTENCES = [[10 + n] * RNG.randint(1, 9) + [END] for n in range(53)]  # told apart by a word

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from models.data.batch import UNKNOWN
 from models.data.delexicalise import delexicalise
 from models.data.sources import Item, SourceVocabulary, bag_items, table_items
 from models.data.tables import parse_table
 from models.data.tokens import tokenise
-from models.data.vocabulary import Vocabulary
+from models.data.vocabulary import UNKNOWN, Vocabulary
 
 WORDS = Vocabulary(["_name_", "_near_", "pub", "city", "centre", "yes"])
 KEYS = Vocabulary(["name", "eatType", "area", "near"])

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from models.data.batch import END, UNKNOWN
+from models.data.batches import EncodedPair
 from models.data.corpus import Corpus, Example
-from models.data.loader import EncodedPair
 from models.data.sources import SourceVocabulary
-from models.data.synthetic import synthetic_corpus
 from models.data.tasks import corpus_vocabulary, encode_pair, encode_task, pairs, paraphrases
-from models.data.vocabulary import Vocabulary
+from models.data.vocabulary import END, UNKNOWN, Vocabulary
 from models.errors import SettingError
+from models.restaurants.corpus import synthetic_corpus
 
 VOCABULARY = SourceVocabulary(Vocabulary(["a", "dog", "cat", "runs"]), Vocabulary(["pet"]))
 

@@ -10,13 +10,13 @@ import torch
 from torch.nn.functional import one_hot
 
 from models.config import ModelConfig
-from models.data.batch import END, UNKNOWN, Batch
-from models.data.loader import collate_sources
+from models.data.batches import Batch, collate_sources
 from models.data.sources import EncodedSource
-from models.decoder import LogJoint
+from models.data.vocabulary import END, UNKNOWN
 from models.generation.beginnings import Written
 from models.generation.search import Decoding, write
-from models.template_vae import TemplateVAE
+from models.vae.decoder import LogJoint
+from models.vae.template_vae import TemplateVAE
 
 STATES, VOCABULARY_SIZE, KEYS = 2, 6, 6
 NEW_WORD = VOCABULARY_SIZE  # of the source alone

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import torch
 
-from models.config import EstimatorName, ModelConfig, ObjectiveConfig, RunConfig
+from models.config import ModelConfig, ObjectiveConfig, RunConfig
+from models.data.casing import learn_casing
 from models.data.corpus import Corpus
-from models.data.synthetic import synthetic_corpus
 from models.data.tasks import Task, corpus_vocabulary
-from models.generation.casing import learn_casing
+from models.restaurants.corpus import synthetic_corpus
 from models.runs import TrainedRun
-from models.template_vae import build_model
+from models.vae.template_vae import build_model
 
 SIZES = ModelConfig(num_states=4, hidden_size=8)
 
@@ -25,7 +25,7 @@ def small_corpus() -> Corpus:
 
 def untrained_run(
     task: Task = "data2text",
-    estimator: EstimatorName = "gumbel-crf-st",
+    estimator: str = "gumbel-crf-st",
     folder: Path = Path("untrained"),
 ) -> TrainedRun:
     """In double precision, so that the size of a batch makes no difference."""

@@ -8,7 +8,7 @@ from itertools import chain
 import pytest
 import torch
 
-from models.data.batch import END
+from models.data.vocabulary import END
 from models.generation.search import Decoding
 from tests.models.generation.enumeration import (
     BEAM,

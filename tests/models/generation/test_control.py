@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from models.data.batch import Batch
-from models.data.synthetic import synthetic_corpus
+from models.data.batches import Batch
 from models.data.tables import Table, parse_table
 from models.data.vocabulary import Vocabulary
 from models.generation.control import Control, measure_control
 from models.generation.writer import Request, Sentence, Writer
-from models.template_bank import TemplateBank
+from models.restaurants.corpus import synthetic_corpus
+from models.templates.bank import TemplateBank
 
 States = tuple[int, ...]
 
@@ -78,7 +78,7 @@ def measure(
 ) -> Control:
     writer = HandWriter(corpus, lambda _, states: free if states is None else under[states])
     keys = [key for key, _ in PUB]
-    bank = TemplateBank.build(list(under), [keys] * len(under), num_states=3)
+    bank = TemplateBank(list(under), [keys] * len(under), num_states=3)
     return measure_control(cast(Writer, writer), bank, tables)
 
 
@@ -139,7 +139,7 @@ def test_true_sentences_have_no_errors():
     examples = synthetic_corpus(30, 0, 0).splits["train"]
     true = {example.table: " ".join(example.words) for example in examples}
     writer = HandWriter("synthetic", lambda table, _: true[table])
-    bank = TemplateBank.build(list(UNDER), [[]] * len(UNDER))
+    bank = TemplateBank(list(UNDER), [[]] * len(UNDER))
     found = measure_control(cast(Writer, writer), bank, list(true))
     assert (found.slot_errors, found.slot_errors_under_templates) == (0, 0)
     assert found.tables == len(true)

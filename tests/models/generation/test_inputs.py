@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.data.errors import DataError
+from models.errors import DataError
 from models.generation.inputs import read_sentences, read_tables
 
 VAULTS = (("name", "The Vaults"), ("eatType", "pub"))

@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from models.data.corpus import Example
-from models.data.errors import DataError
 from models.data.tables import parse_table
-from models.errors import SettingError
+from models.errors import DataError, SettingError
 from models.generation.instances import Instance, instances, make_folder, write_files
 from models.generation.writer import Request, Sentence, Writer
 from models.metrics.text_files import read_references, read_texts

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from models.data.batch import END, PAD, START, UNKNOWN, Source
-from models.data.loader import collate_sources
+from models.data.batches import Source, collate_sources
+from models.data.vocabulary import END, PAD, START, UNKNOWN
 from models.errors import SettingError
 from models.generation.search import Decoding, write
 from tests.chi_square import p_value

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from models.data.batch import END, PAD, START, UNKNOWN
-from models.data.loader import collate_sources
+from models.data.batches import collate_sources
+from models.data.vocabulary import END, PAD, START, UNKNOWN
 from models.generation.stepper import Stepper
 from tests.models.generation.enumeration import (
     NEW_WORD,

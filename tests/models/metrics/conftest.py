@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from models.metrics import read_references, read_texts
+from models.metrics.text_files import read_references, read_texts
 
 OUTPUTS = [
     "The Vaults is a cheap pub near Café Adriatic.",

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.metrics import e2e_bleu, e2e_nist, token_bleu, token_nist, tokenise_13a
+from models.metrics.bleu import e2e_bleu, token_bleu
+from models.metrics.nist import e2e_nist, token_nist, tokenise_13a
 from tests.models.metrics.conftest import OUTPUTS, REFERENCES
 
 SENTENCES = st.lists(st.sampled_from("abcde"), min_size=1, max_size=8)

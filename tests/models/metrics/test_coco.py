@@ -7,16 +7,11 @@ import time
 
 import pytest
 
-from models.metrics import (
-    JavaUnavailableError,
-    cider,
-    meteor,
-    python_ptb_tokens,
-    rouge_l,
-    stanford_ptb_tokens,
-)
 from models.metrics import coco as coco_module
-from models.metrics import java as java_module
+from models.metrics import libraries as java_module
+from models.metrics.coco import cider, meteor, rouge_l
+from models.metrics.libraries import JavaUnavailableError
+from models.metrics.ptb import python_ptb_tokens, stanford_ptb_tokens
 from tests.models.metrics.conftest import OUTPUTS, REFERENCES
 
 WORK = {

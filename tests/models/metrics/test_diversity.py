@@ -6,13 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.metrics import (
-    distinct_n,
-    mutual_bleu,
-    template_adherence,
-    templates_used,
-    token_bleu,
-)
+from models.metrics.adherence import template_adherence
+from models.metrics.bleu import token_bleu
+from models.metrics.diversity import distinct_n, mutual_bleu
 
 SENTENCES = st.lists(
     st.lists(st.sampled_from("abc"), min_size=2, max_size=7), min_size=2, max_size=5
@@ -40,10 +36,6 @@ def test_mutual_bleu_of_equals_and_strangers():
     assert mutual_bleu([list("abcd"), list("efgh")]) == 0
     with pytest.raises(ValueError, match="two sentences or more"):
         mutual_bleu([["a"]])
-
-
-def test_templates_used():
-    assert templates_used([[1, 2], (1, 2), [1, 2, 2], []]) == 3
 
 
 def test_template_adherence():

@@ -8,8 +8,10 @@ import sys
 import pytest
 
 from models.data.tables import parse_table
-from models.metrics import JavaUnavailableError, e2e_nist, score_e2e
 from models.metrics import e2e as e2e_module
+from models.metrics.e2e import score_e2e
+from models.metrics.libraries import JavaUnavailableError
+from models.metrics.nist import e2e_nist
 from tests.models.metrics.conftest import OUTPUTS, REFERENCES
 
 PUBLISHED = {

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from models.metrics import ibleu, rouge, score_paraphrase, token_bleu
+from models.metrics.bleu import token_bleu
+from models.metrics.paraphrase import ibleu, score_paraphrase
+from models.metrics.rouge import rouge
 
 OUTPUTS = ["a man rides a brown horse", "two dogs play in the snow", "a plate of food"]
 INPUTS = ["a man on a brown horse", "two dogs run in snow", "a plate of food"]

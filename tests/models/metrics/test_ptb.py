@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from models.metrics import python_ptb_tokens, read_references, stanford_ptb_tokens
+from models.metrics.ptb import python_ptb_tokens, stanford_ptb_tokens
+from models.metrics.text_files import read_references
 
 CASES = {
     "It's a pub, near Café Rouge.": "it 's a pub near café rouge",

@@ -8,7 +8,7 @@ import gzip
 import pytest
 
 from models.data.tables import parse_table
-from models.metrics import corpus_slot_errors, slot_errors
+from models.metrics.slot_errors import corpus_slot_errors, slot_errors
 
 FULL = (
     "name[The Vaults], eatType[pub], food[Indian], priceRange[more than £30], "

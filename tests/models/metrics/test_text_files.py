@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from models.data.errors import DataError
+from models.errors import DataError
 from models.metrics.text_files import Items, check_counts, read_references, read_texts
 
 

@@ -10,12 +10,11 @@ from models.report.content import (
     Coloured,
     Curve,
     Grid,
-    NGram,
     Output,
     Report,
-    StateWords,
     TableChoice,
 )
+from models.templates.analysis import StateNGram, StateWords, WordShare
 
 HOSTILE = '</script><b onclick="alert(1)">\'&amp;<!--'
 ESTIMATORS = ("gumbel-crf-st", "gumbel-crf", "pm-mrf", "reinforce-ms-c")
@@ -33,14 +32,6 @@ CHARTS = (
     Chart("Nothing", "Never finite.", (Curve("gumbel-crf", ((0, math.nan),)),)),
 )
 
-SCORES = Grid(
-    ("measure", "value", "what it is"),
-    (
-        ("NLL", 41.2345, "nats per sentence, importance-sampled"),
-        ("states in use", 18, "with a thousandth of the words or more"),
-        ("METEOR", None, "needs Java"),
-    ),
-)
 COMPARISON = Grid(
     ("estimator", "NLL", "PPL", "neg. ELBO", "entropy", "states in use", "NMI", "BLEU", "seconds"),
     tuple(
@@ -91,13 +82,13 @@ BROWSER = Browser(
     ),
 )
 NGRAMS = (
-    NGram((3, 7), 1240, (("_name_ is a", 800), ("_name_ serves", 440))),
-    NGram((7, 12, 5), 96, (("is a cheap pub near", 60), (HOSTILE, 36))),
-    NGram((37, 5), 12, (("near the", 12),)),
+    StateNGram((3, 7), 1240, (("_name_ is a", 800), ("_name_ serves", 440))),
+    StateNGram((7, 12, 5), 96, (("is a cheap pub near", 60), (HOSTILE, 36))),
+    StateNGram((37, 5), 12, (("near the", 12),)),
 )
 STATES = (
-    StateWords(3, 0.214, (("_name_", 0.97), ("it", 0.02))),
-    StateWords(7, 0.131, (("is", 0.41), ("a", 0.33), (HOSTILE, 0.0001))),
+    StateWords(3, 0.214, (WordShare("_name_", 0.97, 1.5), WordShare("it", 0.02, 0.5))),
+    StateWords(7, 0.131, (WordShare("is", 0.41, 1.2), WordShare(HOSTILE, 0.0001, 0.1))),
 )
 FACTS = (
     ("estimator", "gumbel-crf-st"),
@@ -107,7 +98,6 @@ FACTS = (
 EVERYTHING = Report(
     f"Templates of E2E {HOSTILE}",
     FACTS,
-    SCORES,
     CHARTS,
     COMPARISON,
     SENTENCES,

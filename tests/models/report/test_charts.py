@@ -6,15 +6,21 @@ import math
 
 import pytest
 
-from models.report.charts import BOTTOM, LEFT, RIGHT, TOP, chart_figures
-from models.report.content import Chart, Curve
+from models.report.charts import BOTTOM, LEFT, RIGHT, TOP
+from models.report.content import Chart, Curve, Report
+from models.report.page import render
 from tests.models.report.document import Node, parse
 
 LINE = Curve("first", ((0, 1.0), (50, 2.0), (100, 5.0)))
 
 
+def figures(*charts: Chart) -> list[Node]:
+    return parse(render(Report("charts", charts=charts))).all("figure")
+
+
 def drawn(*curves: Curve) -> Node:
-    return parse(chart_figures([Chart("Loss", "What it is.", curves)])).one("figure")
+    [figure] = figures(Chart("Loss", "What it is.", curves))
+    return figure
 
 
 def places(line: Node) -> list[tuple[float, ...]]:
@@ -38,7 +44,7 @@ def test_runs_share_the_axes_and_look_different():
 def test_a_run_looks_the_same_in_each_chart():
     other = Curve("second", LINE.points)
     charts = [Chart("a", "", (LINE, other)), Chart("b", "", (other,))]
-    first, second = parse(chart_figures(charts)).all("figure")
+    first, second = figures(*charts)
     assert first.all("polyline")[1].attributes == second.one("polyline").attributes
 
 
@@ -77,8 +83,7 @@ def test_legend_has_the_last_value():
 
 
 def test_no_number_of_the_drawing_is_broken():
-    text = chart_figures([Chart("t", "", (LINE, Curve("x", ((3, math.inf), (5, 1e30)))))])
-    drawing = parse(text).all("svg")[0]
+    drawing = drawn(LINE, Curve("x", ((3, math.inf), (5, 1e30)))).all("svg")[0]
     numbers = [
         v for line in drawing.all("line") for k, v in line.attributes.items() if k != "class"
     ]

@@ -13,11 +13,10 @@ from models.data.tables import format_table, parse_table
 from models.generation.writer import Writer
 from models.report.collect import TASKS, collect
 from models.report.content import Report
-from models.report.logs import charts, comparison, read_logs
-from models.run_templates import run_templates
+from models.report.logs import comparison, metric_charts, read_logs
 from models.runs import load_run
-from models.template_analysis import analyse
-from models.templates import map_templates
+from models.templates.analysis import analyse
+from models.templates.of_runs import map_templates, run_templates
 from tests.models.tiny_runs import STATES, train
 
 pytestmark = pytest.mark.filterwarnings("ignore:posterior collapse")
@@ -33,8 +32,8 @@ def trained(tmp_path_factory):
 @pytest.fixture(scope="module")
 def report(trained):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("models.report.templates.TABLES", TABLES)
-        patch.setattr("models.report.templates.TEMPLATES", TEMPLATES)
+        patch.setattr("models.report.collect.TABLES", TABLES)
+        patch.setattr("models.report.collect.TEMPLATES", TEMPLATES)
         return collect(trained, [trained.folder])
 
 
@@ -54,20 +53,20 @@ def test_facts(report, trained):
 def test_numbers_are_those_of_the_log(report, trained):
     """The run itself is not compared with itself."""
     logs = read_logs([trained.folder])
-    assert report.charts == charts(logs)
+    assert report.charts == metric_charts(logs)
     assert "dev/bound" in [chart.title for chart in report.charts]
     assert report.comparison == comparison(logs)
     assert len(report.comparison.rows) == 1
 
 
 def test_sentences_have_their_best_states(report, trained, dev):
-    best = map_templates(trained.model, dev, trained.vocabulary.words)
+    best = map_templates(trained, dev)
     assert [sentence.words for sentence in report.sentences] == [example.words for example in dev]
     assert [list(sentence.states) for sentence in report.sentences] == best
 
 
 def test_sentences_are_evenly_spread(trained, dev, monkeypatch):
-    monkeypatch.setattr("models.report.templates.SENTENCES", 3)
+    monkeypatch.setattr("models.report.collect.SENTENCES", 3)
     as_text = replace(trained, config=replace(trained.config, task="text"))
     found = collect(as_text, []).sentences
     assert [sentence.words for sentence in found] == [dev[place].words for place in (0, 3, 6)]
@@ -103,15 +102,13 @@ def test_templates_are_listed_once_and_all_used(report):
 
 def test_what_states_stand_for(report, trained):
     examples = trained.corpus().splits["train"]
-    best = map_templates(trained.model, examples, trained.vocabulary.words)
+    best = map_templates(trained, examples)
     found = analyse(best, [example.words for example in examples])
     longer = [ngram for ngram in found.ngrams if len(ngram.states) > 1]
-    assert [(n.states, n.count, n.segments) for n in report.ngrams] == [
-        (n.states, n.count, n.segments) for n in longer
-    ]
+    assert report.ngrams == tuple(longer)
     assert sum(state.share for state in report.states) == pytest.approx(1)
     assert [state.state for state in report.states] == list(range(STATES))
-    assert report.states[0].words == tuple((w.word, w.share) for w in found.states[0].words)
+    assert report.states == found.states
 
 
 def test_sentences_alone_have_no_browser(trained):

@@ -12,9 +12,9 @@ import yaml
 
 from models.data.tasks import Task
 from models.errors import RunError
-from models.report.logs import CHARTS, charts, comparison, read_log, read_logs, runs_like
-from models.report.markup import joined
-from models.report.parts import number_table
+from models.report.content import Report
+from models.report.logs import CHARTS, comparison, metric_charts, read_log, read_logs, runs_like
+from models.report.page import render
 from models.training.logs import MetricsFile
 from tests.models.training.conftest import tiny
 
@@ -181,7 +181,7 @@ def test_runs_of_one_name_go_by_their_paths(run, tmp_path):
 def test_charts_are_of_what_some_run_has(run, tmp_path):
     other = make_run(tmp_path / "other")
     log(other, (3, {"dev/bound": 7.0, "dev/entropy": 2.0, "knobs/beta": 0.1}))
-    found = charts(read_logs([run, other]))
+    found = metric_charts(read_logs([run, other]))
     assert [chart.title for chart in found] == ["dev/bound", "dev/entropy"]
     assert [chart.meaning for chart in found] == [CHARTS["dev/bound"], CHARTS["dev/entropy"]]
     curves = [[(curve.run, curve.points) for curve in chart.curves] for chart in found]
@@ -190,7 +190,7 @@ def test_charts_are_of_what_some_run_has(run, tmp_path):
 
 
 def test_no_chart_of_nothing(tmp_path):
-    assert charts([read_log(make_run(tmp_path / "run"))]) == ()
+    assert metric_charts([read_log(make_run(tmp_path / "run"))]) == ()
 
 
 def test_a_comparison_is_where_each_run_was_best(tmp_path):
@@ -221,4 +221,4 @@ def test_numbers_that_are_none_are_shown_as_such(tmp_path):
     found = comparison([read_log(run)])
     assert found.rows[0][4] == 8.0
     assert math.isnan(found.rows[0][5])
-    assert joined([number_table(found, "runs")]).count("not a number") == 2
+    assert render(Report("runs", comparison=found)).count("not a number") == 2

@@ -16,11 +16,10 @@ import pytest
 from models.report.content import Browser, Grid, Report
 from models.report.page import render
 from tests.models.report.document import Node, parse
-from tests.models.report.example import BROWSER, EVERYTHING, HOSTILE, SCORES
+from tests.models.report.example import BROWSER, ESTIMATORS, EVERYTHING, HOSTILE
 
 SECTIONS = {
     "facts": "facts",
-    "scores": "scores",
     "charts": "curves",
     "comparison": "comparison",
     "sentences": "sentences",
@@ -71,7 +70,7 @@ def test_nothing_at_all():
 
 
 @pytest.mark.parametrize(
-    ("part", "value"), [("scores", Grid(("a",), ())), ("browser", Browser(((1, 2),), ()))]
+    ("part", "value"), [("comparison", Grid(("a",), ())), ("browser", Browser(((1, 2),), ()))]
 )
 def test_a_part_with_no_rows_is_missing(part, value):
     assert section_names(parse(render(replace(EMPTY, **{part: value})))) == []
@@ -96,13 +95,13 @@ def test_hostile_text_stays_text_everywhere_else():
     report = replace(
         EMPTY,
         charts=(replace(chart, title=HOSTILE, meaning=HOSTILE, curves=(curve,)),),
-        scores=Grid((HOSTILE,), ((HOSTILE,),)),
+        comparison=Grid((HOSTILE,), ((HOSTILE,),)),
         browser=replace(BROWSER, tables=(table,)),
     )
     tree = parse(render(report))
     assert not tree.all("b", onclick="alert(1)")
     assert tree.one("figure").text.count(HOSTILE) == 5  # heading, meaning, title, desc, legend
-    assert tree.one("section", id="scores").text.count(HOSTILE) == 2
+    assert tree.one("section", id="comparison").text.count(HOSTILE) == 2
     assert tree.one("option").text == HOSTILE
 
 
@@ -170,7 +169,9 @@ def test_basics_of_a_document(page):
 SEEN = ("section", "h2", "title", "desc", "main", "div", "input", "select", "script", "p")
 
 
-def test_scores_are_all_there(page):
-    cells = [cell.text for cell in page.one("section", id="scores").all("td")]
-    assert cells[::2] == ["41.234", "18", "\N{EN DASH}not measured"]
-    assert len(page.one("section", id="scores").all("tr")) == 1 + len(SCORES.rows)
+def test_numbers_are_all_there(page):
+    rows = page.one("section", id="comparison").one("tbody").all("tr")
+    cells = ["41.200", "4.100", "44.500", "7.250", "18", "0.710"]
+    cells += ["\N{EN DASH}not measured", "1,234"]
+    assert [cell.text for cell in rows[0].all("td")] == cells
+    assert [row.one("th").text for row in rows] == list(ESTIMATORS)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from models.report.browser import template_browser
-from models.report.content import Coloured, Grid, StateWords
-from models.report.ngrams import ngram_table
-from models.report.parts import chips, coloured, number_table, state_table
-from tests.models.report.document import parse
+from dataclasses import replace
+
+from models.report.content import Coloured, Grid, Report
+from models.report.page import render
+from models.templates.analysis import StateWords, WordShare
+from tests.models.report.document import Node, parse
 from tests.models.report.example import BROWSER, NGRAMS
 
 
+def section(**part) -> Node:
+    """Of a report with this part alone."""
+    return parse(render(Report("t", **part))).one("section")
+
+
 def test_each_run_has_the_number_of_its_state():
-    tree = parse(coloured(Coloured(("a", "b", "c", "d"), (3, 3, 7, 3))))
+    tree = section(sentences=(Coloured(("a", "b", "c", "d"), (3, 3, 7, 3)),)).one("li")
     assert tree.text == "a b 3 c 7 d 3"
     assert [run.attributes["class"] for run in tree.children if not isinstance(run, str)] == [
         "run s3",
@@ -21,35 +27,37 @@ def test_each_run_has_the_number_of_its_state():
 
 
 def test_templates_in_short():
-    assert parse(chips((3, 7, 7, 7, 3))).text == "3 7\N{MULTIPLICATION SIGN}3 3"
+    browser = replace(BROWSER, templates=((3, 7, 7, 7, 3), *BROWSER.templates[1:]))
+    label = section(browser=browser).one("fieldset").all("label")[0]
+    assert label.one("span", **{"class": "template"}).text == "3 7\N{MULTIPLICATION SIGN}3 3"
 
 
 def test_columns_of_numbers_are_set_to_the_right():
     grid = Grid(("name", "score", "word"), (("a", 1.0, "x"), ("b", None, "y")))
-    tree = parse(number_table(grid, "Scores"))
+    tree = section(comparison=grid)
     assert [th.attributes.get("class") for th in tree.one("thead").all("th")] == [
         None,
         "number",
         None,
     ]
     assert [th.text for th in tree.one("tbody").all("th", scope="row")] == ["a", "b"]
-    assert tree.one("div", role="region").attributes["aria-label"] == "Scores"
+    assert tree.one("div", role="region").attributes["aria-label"] == "Estimators compared"
 
 
 def test_bars_are_relative_to_the_largest_state():
-    tree = parse(state_table((StateWords(1, 0.4, ()), StateWords(2, 0.1, (("w", 0.5),))), "s"))
+    tree = section(states=(StateWords(1, 0.4, ()), StateWords(2, 0.1, (WordShare("w", 0.5, 1.0),))))
     styles = [bar.attributes["style"] for bar in tree.all("span", **{"class": "bar"})]
     assert styles == ["--length:100.0%", "--length:25.0%"]
     assert tree.one("li").text == "w 0.500"
 
 
 def test_states_of_no_share_have_no_bar():
-    tree = parse(state_table((StateWords(1, 0.0, ()),), "s"))
+    tree = section(states=(StateWords(1, 0.0, ()),))
     assert tree.one("span", **{"class": "bar"}).attributes["style"] == "--length:0.0%"
 
 
 def test_every_ngram_is_there_with_a_button_for_each_state():
-    tree = parse(ngram_table(NGRAMS, "n"))
+    tree = section(ngrams=NGRAMS)
     rows = tree.one("tbody").all("tr")
     assert [row.attributes["data-states"] for row in rows] == ["3 7", "7 12 5", "37 5"]
     assert [button.text for button in tree.all("button")] == ["3", "5", "7", "12", "37"]
@@ -57,7 +65,7 @@ def test_every_ngram_is_there_with_a_button_for_each_state():
 
 
 def test_every_output_is_there_without_a_script():
-    tree = parse(template_browser(BROWSER)).one("noscript")
+    tree = section(browser=BROWSER).one("noscript")
     assert [fold.one("summary").text for fold in tree.all("details")] == [
         table.label for table in BROWSER.tables
     ]
@@ -67,7 +75,7 @@ def test_every_output_is_there_without_a_script():
 
 
 def test_every_template_can_be_chosen():
-    tree = parse(template_browser(BROWSER)).one("fieldset")
+    tree = section(browser=BROWSER).one("fieldset")
     radios = tree.all("input", type="radio")
     assert [radio.attributes["value"] for radio in radios] == ["0", "1", "2"]
     assert tree.all("label")[0].text.split() == ["1", "3", "7×2", "12×2", "0"]  # noqa: RUF001

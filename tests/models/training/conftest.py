@@ -17,10 +17,9 @@ from models.config import (
     TrainingConfig,
 )
 from models.data.corpus import Corpus
-from models.data.synthetic import synthetic_corpus
+from models.restaurants.corpus import synthetic_corpus
+from models.runs import checkpoint_path, load_checkpoint, read_metrics
 from models.training import callbacks
-from models.training.checkpoints import checkpoint_path, load_checkpoint
-from models.training.logs import read_metrics
 
 EPOCHS, STEPS = 3, 4
 

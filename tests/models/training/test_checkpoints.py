@@ -7,14 +7,15 @@ import torch
 from torch.testing import assert_close
 
 from models import runs
-from models.data.loader import collate, encode
-from models.data.synthetic import synthetic_corpus
+from models.data.batches import collate, encode
+from models.data.casing import learn_casing
 from models.errors import RunError
-from models.generation.casing import learn_casing
-from models.runs import load_run
+from models.restaurants.corpus import synthetic_corpus
+from models.runs import checkpoint_path, load_checkpoint, load_run
 from models.training import fit as module
-from models.training.checkpoints import AtomicCheckpoints, checkpoint_path, load_checkpoint
+from models.training.checkpoints import AtomicCheckpoints
 from models.training.fit import fit
+from structdist import __version__
 from tests.models.training.conftest import STEPS, tiny
 
 pytestmark = pytest.mark.filterwarnings("ignore:posterior collapse")
@@ -120,3 +121,40 @@ def test_another_corpus_is_refused(trained, monkeypatch):
     monkeypatch.setattr(runs, "open_corpus", lambda *_: other)
     with pytest.raises(RunError, match="synthetic is not the one that this run was trained on"):
         loaded.corpus()
+
+
+def saved_otherwise(run, tmp_path, change):
+    """A copy of the run's last checkpoint, changed."""
+    saved = load_checkpoint(checkpoint_path(run, "last"))
+    change(saved)
+    path = checkpoint_path(tmp_path, "last")
+    path.parent.mkdir()
+    torch.save(saved, path)
+    return tmp_path
+
+
+def test_a_run_of_before_loads(trained, tmp_path):
+    """As earlier versions wrote them: no version, and settings of REINFORCE in every run."""
+
+    def as_before(saved):
+        about = saved["structdist_run"]
+        del about["version"], about["config"]["objective"]["estimator_settings"]
+        about["config"]["objective"] |= {"num_samples": 5, "constant_baseline": 0.1}
+        about["config"]["objective"]["reward_scale"] = 1.0
+
+    assert load_run(saved_otherwise(trained[0], tmp_path, as_before), "last").config == CONFIG
+
+
+@pytest.mark.parametrize(
+    ("version", "told"), [("0.0.9", "written by 0.0.9"), (None, "by an unnamed version")]
+)
+def test_a_run_that_no_longer_fits_says_which_version_wrote_it(trained, tmp_path, version, told):
+    def as_another(saved):
+        saved["structdist_run"]["version"] = version
+        if version is None:
+            del saved["structdist_run"]["version"]
+        saved["structdist_run"]["config"]["model"]["wings"] = 2
+
+    run = saved_otherwise(trained[0], tmp_path, as_another)
+    with pytest.raises(RunError, match=rf"{told} of structdist, and this is {__version__}"):
+        load_run(run, "last")

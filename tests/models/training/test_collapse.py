@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from models.config import ModelConfig
-from models.data.batch import END
-from models.data.loader import collate
-from models.evaluation import Scores, evaluate
-from models.template_vae import TemplateVAE
+from models.data.batches import collate
+from models.data.vocabulary import END
 from models.training.callbacks import CollapseWarning
 from models.training.fit import fit
+from models.vae.likelihood import Scores, evaluate
+from models.vae.template_vae import TemplateVAE
 from tests.models.training.conftest import tiny
 
 VOCABULARY_SIZE = 30

@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from models.data.batches import collate
 from models.data.corpus import Corpus
-from models.data.loader import collate
 from models.data.tasks import encode_task
 from models.errors import RunError, SettingError
 from models.runs import load_run

@@ -7,11 +7,10 @@ from collections import Counter
 import pytest
 from torch.testing import assert_close
 
-from models.data.synthetic import synthetic_corpus
-from models.runs import load_run
-from models.schedules import Schedule
+from models.config.schedules import Schedule
+from models.restaurants.corpus import synthetic_corpus
+from models.runs import load_run, read_metrics
 from models.training.fit import fit
-from models.training.logs import read_metrics
 from tests.models.training.conftest import logged, outcome, tiny
 from tests.models.training.processes import prepared, train
 

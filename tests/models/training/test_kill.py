@@ -6,9 +6,8 @@ import time
 
 import pytest
 
-from models.training.checkpoints import LAST, checkpoint_path, load_checkpoint
+from models.runs import LAST, checkpoint_path, load_checkpoint, read_metrics
 from models.training.fit import fit
-from models.training.logs import read_metrics
 from tests.models.training.conftest import outcome, tiny
 from tests.models.training.processes import PATIENCE, kill, prepared, training
 

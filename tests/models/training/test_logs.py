@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from models.runs import read_metrics
 from models.training import logs
-from models.training.logs import MetricsFile, read_metrics
+from models.training.logs import MetricsFile
 
 
 @pytest.fixture

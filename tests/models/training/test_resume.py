@@ -56,6 +56,18 @@ def test_killed_once(hook, n, corpus, tmp_path, uninterrupted):
     check(Bomb(hook, n), TINY, corpus, tmp_path, outcome(uninterrupted))
 
 
+def test_an_estimator_that_learns_goes_on_from_what_it_learnt(corpus, tmp_path):
+    """Measurements of its variance, which every run of these has, teach it nothing."""
+    config = tiny(objective={"estimator": "aimle"})
+    whole = fit(config, corpus, tmp_path / "whole")
+    assert whole.objective.state_dict()["step"]["reach"] != 1.0
+    bomb = Bomb("on_train_batch_end", 7)
+    check(bomb, config, corpus, tmp_path / "killed", outcome(tmp_path / "whole"))
+    rarely = tiny(objective={"estimator": "aimle"}, training={"variance_every": 0})
+    unmeasured = fit(rarely, corpus, tmp_path / "unmeasured")
+    assert unmeasured.objective.state_dict() == whole.objective.state_dict()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize(("hook", "n"), ALL_POINTS)

@@ -1,4 +1,4 @@
-"""Training with every estimator: what it does, and what it says on the way."""
+"""Training with estimators of each kind: what it does, and what it says on the way."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from models.estimators import ESTIMATORS
-from models.schedules import Schedule
+from models.config.schedules import Schedule
 from models.training import fit as module
 from models.training.fit import fit
 from models.training.module import TrainingModule
@@ -15,6 +14,7 @@ from tests.models.training.conftest import EPOCHS, STEPS, logged, tiny
 
 pytestmark = pytest.mark.filterwarnings("ignore:posterior collapse")
 ONE_EPOCH = {"epochs": 1, "variance_every": 0}
+ESTIMATORS = ("rnnlm", "gumbel-crf", "gumbel-crf-st", "pm-mrf", "reinforce", "reinforce-ms-c")
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""Templates, the states of sentences: found, stored, searched, compared and explained."""

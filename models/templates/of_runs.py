@@ -1,0 +1,66 @@
+"""The most likely templates of sentences; those of a run's training sentences are kept with it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import torch
+
+from models.data.batches import encode, in_order
+from models.data.corpus import Corpus, Example
+from models.errors import RunError
+from models.runs import TrainedRun, Watch, unwatched
+from models.templates.analysis import TemplateAnalysis, analyse
+from models.templates.bank import TemplateBank
+
+FILE = "templates.json.gz"
+BATCH = 100
+
+
+@torch.no_grad()
+def map_templates(
+    trained: TrainedRun, examples: Sequence[Example], watch: Watch = unwatched
+) -> list[list[int]]:
+    """The MAP states of each sentence, one per word; the end mark's is left out."""
+    sentences = encode([example.words for example in examples], trained.vocabulary.words)
+    templates: list[list[int]] = []
+    for batch in watch(in_order(sentences, BATCH), "templates of sentences"):
+        paths, lengths = trained.model.posterior(batch).argmax.tolist(), batch.lengths.tolist()
+        templates += [path[: n - 1] for path, n in zip(paths, lengths, strict=True)]
+    return templates
+
+
+def run_templates(
+    trained: TrainedRun, corpus: Corpus | None = None, watch: Watch = unwatched
+) -> TemplateBank:
+    """Loads them from the run's folder, or makes them if model or corpus are others."""
+    if not trained.model.latent:
+        raise RunError(f"{trained.folder} is a model without templates")
+    path, fingerprint = trained.folder / FILE, _fingerprint(trained.model)
+    try:
+        stored = TemplateBank.load(path)
+        fits = corpus is None or len(stored.sentences) == len(corpus.splits["train"])
+        if stored.fingerprint == fingerprint and fits:
+            return stored
+    except RunError:
+        pass  # missing or damaged: it is made again
+    examples = (corpus or trained.corpus()).splits["train"]
+    keys = ([key for key, _ in example.table] for example in examples)
+    templates = map_templates(trained, examples, watch)
+    bank = TemplateBank(templates, keys, fingerprint, trained.config.model.num_states)
+    bank.save(path)
+    return bank
+
+
+def analyse_run(bank: TemplateBank, corpus: Corpus) -> TemplateAnalysis:
+    """What the states of the training sentences stand for."""
+    return analyse(bank.of_sentences(), [example.words for example in corpus.splits["train"]])
+
+
+def _fingerprint(model: torch.nn.Module) -> str:
+    """A checksum of the model's parameters."""
+    digest = hashlib.sha256()
+    for name, value in model.state_dict().items():
+        digest.update(name.encode() + value.numpy().tobytes())
+    return digest.hexdigest()

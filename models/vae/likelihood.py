@@ -1,0 +1,154 @@
+"""How good a model is, in the discrete setting: exact hard templates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from models.data.batches import Batch
+from models.vae.template_vae import TemplateVAE
+from structdist import LinearChainCRF
+
+CHUNK = 10  # samples scored at a time: memory does not grow with their number
+IN_USE = 1e-3  # a state is in use if it has this share of the words, end marks left out
+NEARLY_UNIFORM = 0.95  # of the largest entropy a posterior can have
+NEARLY_CONSTANT = 0.05  # of the largest entropy the state at a position can have
+LARGEST_EXPONENT = 700.0  # a perplexity beyond its exp is infinite
+
+
+class Estimates(NamedTuple):
+    """Per sentence [B]."""
+
+    log_likelihood: Tensor  # log mean of p(x, z) / q(z | x): importance sampling
+    elbo: Tensor  # mean of log p(x, z), plus H[q]
+    entropy: Tensor  # H[q]
+
+
+@torch.no_grad()
+def importance_estimates(
+    model: TemplateVAE, batch: Batch, posterior: LinearChainCRF, num_samples: int
+) -> Estimates:
+    """Estimates log p(x) and the bound on it from the same samples of q."""
+    log_sum = torch.full(batch.lengths.shape, -math.inf, device=batch.lengths.device)
+    log_p_sum = torch.zeros_like(log_sum)
+    for done in range(0, num_samples, CHUNK):
+        states = posterior.sample((min(CHUNK, num_samples - done),))
+        log_p = model.log_joint(batch, states).total()  # [S, B]
+        log_weights = log_p - posterior.log_prob(states)
+        log_sum = torch.logaddexp(log_sum.to(log_p.dtype), log_weights.logsumexp(0))
+        log_p_sum = log_p_sum + log_p.sum(0)
+    entropy = posterior.entropy()
+    log_likelihood = log_sum - math.log(num_samples)
+    return Estimates(log_likelihood, log_p_sum / num_samples + entropy, entropy)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Per sentence, in nats; words count with the end mark."""
+
+    nll: float
+    ppl: float  # exp(total NLL / total words)
+    neg_elbo: float | None = None  # without templates there is none, nor what follows
+    entropy: float | None = None
+    entropy_share: float | None = None  # of the largest possible entropy, n log K
+    position_entropy_share: float | None = None  # of the MAP state at a position, of log K
+    states_in_use: int | None = None
+
+    @property
+    def bound(self) -> float:
+        """What validation goes by: the smallest upper bound on the NLL that is cheap."""
+        return self.nll if self.neg_elbo is None else self.neg_elbo
+
+    @property
+    def collapse(self) -> str | None:
+        """Either kind of posterior collapse, in words."""
+        if self.entropy_share is None or self.position_entropy_share is None:
+            return None
+        if self.entropy_share > NEARLY_UNIFORM:
+            return "uniform: q ignores the sentence, all templates are alike to it; lower beta"
+        if self.position_entropy_share < NEARLY_CONSTANT:
+            return "constant: q gives every sentence the same template; raise beta"
+        return None
+
+
+class Tally:
+    """Sums over sentences, from which `Scores` are made."""
+
+    def __init__(self) -> None:
+        self.sentences = self.words = 0
+        self.log_likelihood = self.elbo = self.entropy = self.largest_entropy = 0.0
+        self.states: Tensor | None = None  # counts of MAP states at each position [T, K]
+
+    def add(self, model: TemplateVAE, batch: Batch, num_samples: int) -> None:
+        self.sentences += len(batch.lengths)
+        self.words += int(batch.lengths.sum())
+        if not model.latent:
+            with torch.no_grad():
+                self.log_likelihood += float(model.log_joint(batch).total().double().sum())
+            return
+        with torch.no_grad():
+            posterior = model.posterior(batch)
+        estimates = importance_estimates(model, batch, posterior, num_samples)
+        self.log_likelihood += float(estimates.log_likelihood.double().sum())
+        self.elbo += float(estimates.elbo.double().sum())
+        self.entropy += float(estimates.entropy.double().sum())
+        num_states = posterior.event_shape[-1]
+        self.largest_entropy += float(batch.lengths.sum()) * math.log(num_states)
+        self._count(_word_states(batch, posterior).cpu())
+
+    def _count(self, states: Tensor) -> None:
+        if self.states is None:
+            self.states = states
+            return
+        longest = max(len(self.states), len(states))
+        self.states = _longer(self.states, longest) + _longer(states, longest)
+
+    def scores(self) -> Scores:
+        if not self.sentences:
+            raise ValueError("no sentences to evaluate")
+        nll = -self.log_likelihood / self.sentences
+        per_word = -self.log_likelihood / self.words
+        ppl = math.exp(per_word) if per_word < LARGEST_EXPONENT else math.inf
+        if self.states is None:
+            return Scores(nll, ppl)
+        shares = self.states.sum(0) / self.states.sum()
+        return Scores(
+            nll,
+            ppl,
+            -self.elbo / self.sentences,
+            self.entropy / self.sentences,
+            self.entropy / self.largest_entropy,
+            _position_entropy_share(self.states),
+            int((shares >= IN_USE).sum()),
+        )
+
+
+def evaluate(model: TemplateVAE, batches: Iterable[Batch], num_samples: int = 100) -> Scores:
+    """Scores of whole batches; dropout should be off."""
+    found = Tally()
+    for batch in batches:
+        found.add(model, batch, num_samples)
+    return found.scores()
+
+
+def _word_states(batch: Batch, posterior: LinearChainCRF) -> Tensor:
+    """How often each state is the MAP state at each position [T, K]; end marks do not count."""
+    words = pad(batch.active[:, 1:], (0, 1))  # where something follows
+    return (posterior.mode.detach() * words.unsqueeze(-1)).sum(0)
+
+
+def _longer(counts: Tensor, steps: int) -> Tensor:
+    return pad(counts, (0, 0, 0, steps - len(counts)))
+
+
+def _position_entropy_share(counts: Tensor) -> float:
+    """Mean entropy of the state at a position [T, K], weighted by its words, as share of log K."""
+    weights = counts.sum(-1)
+    entropies = torch.special.entr(counts / weights.clamp(min=1).unsqueeze(-1)).sum(-1)
+    return float((weights * entropies).sum() / weights.sum() / math.log(counts.shape[-1]))

@@ -1,0 +1,93 @@
+"""What a template VAE is trained for: E_q[log p(x, z)] + beta H[q].
+
+How templates are drawn and how the reward reaches q is up to one of `structdist.estimators`; what
+the reward is, the entropy, and what schedules turn are said here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, is_dataclass, replace
+from typing import Any, ClassVar, Protocol
+
+from torch import Tensor
+
+from models.config import Knobs, ObjectiveConfig
+from models.data.batches import Batch
+from models.vae.template_vae import TemplateVAE
+from structdist.estimators import Estimator, estimator
+
+
+class Objective(Protocol):
+    latent: ClassVar[bool]  # whether it needs a model with templates
+
+    def loss(self, model: TemplateVAE, batch: Batch, knobs: Knobs) -> Tensor:
+        """A scalar, per sentence, whose gradient is the estimate (with its sign turned)."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it has learnt, of plain types."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave."""
+        ...
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """RNNLM: no templates."""
+
+    latent: ClassVar[bool] = False
+
+    def loss(self, model: TemplateVAE, batch: Batch, knobs: Knobs) -> Tensor:
+        return -model.log_joint(batch, None, knobs).total().mean()
+
+    def state_dict(self) -> dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Templates:
+    """A bound on the likelihood of sentences, over templates that q draws.
+
+    An estimator that weighs templates by their reward counts a `target_gradient` share of log p(z)
+    in it. With 0 that is less than the relaxed estimators have: there log p(z) still reaches q
+    through the decoder's inputs. The decoder learns log p(z) whatever the share.
+    """
+
+    latent: ClassVar[bool] = True
+    estimator: Estimator
+
+    def loss(self, model: TemplateVAE, batch: Batch, knobs: Knobs) -> Tensor:
+        posterior = model.posterior(batch, knobs)
+        estimator = self.estimator
+        if "temperature" in estimator.settings:
+            estimator = replace(estimator, temperature=knobs.temperature)  # type: ignore[type-var]
+        weighs_by_reward = estimator.unbiased or not estimator.pathwise  # its value, that is
+        share = knobs.target_gradient if weighs_by_reward else 1.0
+
+        def reward(states: Tensor) -> Tensor:
+            """Log p(x, z) [S, B], with its gradient, less a share of log p(z) in its value."""
+            joint = model.log_joint(batch, states, knobs)
+            return joint.total() - (1 - share) * joint.states.detach()
+
+        surrogate = estimator.estimate(posterior, reward).surrogate
+        return -surrogate - knobs.beta * posterior.entropy().mean()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state of settings that adapt themselves, such as the step of adaptive I-MLE."""
+        values = {name: getattr(self.estimator, name) for name in self.estimator.settings}
+        return {name: dict(vars(value)) for name, value in values.items() if is_dataclass(value)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for name, learnt in state.items():
+            vars(getattr(self.estimator, name)).update(learnt)
+
+
+def build_objective(config: ObjectiveConfig) -> Objective:
+    if not config.latent:
+        return LanguageModel()
+    return Templates(estimator(config.estimator, **config.estimator_settings))
