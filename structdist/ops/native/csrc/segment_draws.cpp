@@ -189,7 +189,7 @@ int64_t sample_segments(const SegmentChain& s, const SegmentState& f, const Segm
 
 template <class T>
 int64_t relaxed_segments(const SegmentChain& s, const SegmentState& f, const SegmentDraws& d) {
-  for_groups(s.chain, 0.5 * double(d.num_samples),
+  for_groups(s.chain, 2 * double(d.num_samples),
              [&](int64_t) { return RelaxedSegments<T>(s, f, d); });
   return 0;
 }

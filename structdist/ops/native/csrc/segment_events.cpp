@@ -30,11 +30,14 @@ template <class T> class RelaxedEvents {
     T* out = static_cast<T*>(a.grad_soft) + first;
     std::fill_n(out, e_.num_steps * width_, T(0));
     for (int64_t t = 0; t < e_.num_steps; ++t, soft += width_, out += width_)
-      if (is_chosen(soft))
+      if (is_chosen(soft)) {
+        for (int64_t length = 1; length <= e_.lengths_at(t); ++length)
+          fetch(grad + e_.at(t, length), k_);
         for (int64_t length = 1; length <= e_.lengths_at(t); ++length) {
           const T* g = grad + e_.at(t, length);
           out[k_ + length - 1] = pull_label(soft, soft[k_ + length - 1], g, out);
         }
+      }
   }
 
  private:
