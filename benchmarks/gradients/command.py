@@ -8,7 +8,6 @@ from typing import Annotated
 import torch
 import typer
 
-from benchmarks.gradients.errors import break_evens
 from benchmarks.gradients.rewards import FUNCTIONS
 from benchmarks.gradients.run import NAMES, Plan, run
 from benchmarks.gradients.times import TIMED_FUNCTION, measure_times, times_of
@@ -106,4 +105,4 @@ def gradients(
             limits = QUICK_LIMITS if quick else LIMITS
             known = measure_times(tasks, plan.estimators, calls, limits, progress)
         rows = run(plan, device, known, progress)
-    session.deliver(vars(plan), rows, break_evens(rows, calls))
+    session.deliver(vars(plan), rows)

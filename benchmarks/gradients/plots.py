@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -12,12 +12,13 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
-from benchmarks.gradients.errors import DIRECTION, SQUARED, YARDSTICK, error_of
+from benchmarks.gradients.errors import DIRECTION, SQUARED, YARDSTICK, break_evens, error_of
 from benchmarks.gradients.tables import by_label, error_in_time, middle_length
 from benchmarks.results import Record, Results
 from structdist.estimators import ESTIMATORS
 
-DPI = 90
+DPI = 65
+LEAST_ERROR, MOST_CALLS = 1e-2, 1e6  # that are shown
 STYLES = ("-", "--", ":", "-.")
 Value = Callable[[Record], float | None]
 
@@ -31,26 +32,33 @@ def plot_gradients(results: Results, path: Path) -> None:
     )
     for column, function in zip(grid.T, functions, strict=True):
         rows = [row for row in results.rows if row["function"] == function]
-        lines = [line for line in results.summary if line["function"] == function]
-        _over_length(column[0], rows, "squared error", lambda row: error_of(row, SQUARED))
-        _over_length(column[1], rows, "error of direction", lambda row: error_of(row, DIRECTION))
-        _over_length(
-            column[2],
-            rows,
-            f"error of direction\nin the time of {YARDSTICK}",
-            partial(error_in_time, rows=rows, criterion=DIRECTION),
-        )
-        _over_length(
-            column[3],
-            lines,
-            f"reward calls up to which it\nbeats {YARDSTICK} by direction",
-            lambda line: line[DIRECTION]["calls"] or None,
-        )
-        _over_temperature(column[4], rows)
+        _fill(column, rows, break_evens(rows, results.settings["calls"]))
         column[0].set_title(f"f = {function}")
     figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside right upper")
     figure.savefig(path, dpi=DPI)
     plt.close(figure)
+
+
+def _fill(column: Sequence[Axes], rows: list[Record], lines: list[Record]) -> None:
+    """The panels of one reward, with its break-evens."""
+    squared, direction, in_time, calls, temperature = column
+    _over_length(
+        squared, rows, "squared error", lambda row: max(error_of(row, SQUARED), LEAST_ERROR)
+    )
+    _over_length(direction, rows, DIRECTION, lambda row: error_of(row, DIRECTION))
+    what = f"{DIRECTION}\nin the time of {YARDSTICK}"
+    _over_length(in_time, rows, what, partial(error_in_time, rows=rows, criterion=DIRECTION))
+    what = f"reward calls up to which\nit beats {YARDSTICK}"
+    _over_length(calls, lines, what, _calls_by_direction)
+    for axes in (squared, calls):
+        axes.set_yscale("log")
+    _over_temperature(temperature, rows)
+
+
+def _calls_by_direction(line: Record) -> float | None:
+    """Any number counts as the most that are shown; none cannot be shown on a log scale."""
+    calls = line[DIRECTION]["calls"]
+    return MOST_CALLS if calls is None else min(calls, MOST_CALLS) or None
 
 
 def _over_length(axes: Axes, rows: list[Record], what: str, value: Value) -> None:
@@ -76,7 +84,7 @@ def _over_temperature(axes: Axes, rows: list[Record]) -> None:
         elif name == YARDSTICK:
             axes.axhline(errors[0], **_style(name))
     axes.set_xscale("log", base=2)
-    _label(axes, f"temperature, at T={length}", "error of direction")
+    _label(axes, f"temperature, at T={length}", DIRECTION)
 
 
 def _style(estimator: str) -> dict[str, str]:
@@ -87,7 +95,6 @@ def _style(estimator: str) -> dict[str, str]:
 
 
 def _label(axes: Axes, x: str, y: str) -> None:
-    axes.set_yscale("log")
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.grid(alpha=0.3)

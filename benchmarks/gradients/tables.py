@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 
 from benchmarks.gradients.errors import (
     BUDGETS,
     CRITERIA,
+    DIRECTION,
     YARDSTICK,
+    break_evens,
     error_of,
     find_yardstick,
     first_length,
@@ -22,13 +25,14 @@ ESTIMATOR = "estimator, temperature"
 def gradient_tables(results: Results) -> list[Table]:
     functions = list(dict.fromkeys(row["function"] for row in results.rows))
     calls = results.settings["calls"]
-    tables = []
-    if results.summary:
-        tables += [
-            _first_lengths(results.summary, functions, criterion, key)
-            for criterion in CRITERIA
-            for key in ("calls", "time")
-        ]
+    found = break_evens(results.rows, calls)
+    tables = [_overview(results.rows, calls)]
+    tables += [
+        _first_lengths(found, functions, criterion, key)
+        for criterion in CRITERIA
+        for key in ("calls", "time")
+        if found
+    ]
     for function in functions:
         rows = [row for row in results.rows if row["function"] == function]
         tables += [_errors(function, rows, criterion, calls) for criterion in CRITERIA]
@@ -60,13 +64,34 @@ def error_in_time(row: Record, rows: Sequence[Record], criterion: str) -> float 
     return None if time is None else error_of(row, criterion, time)
 
 
-def _first_lengths(summary: list[Record], functions: list[str], criterion: str, key: str) -> Table:
+def _overview(rows: list[Record], calls: int) -> Table:
+    """The mean over rewards, without the linear one if there are others: some are exact there."""
+    rows = [row for row in rows if row["function"] != "linear"] or rows
+    lengths = list(dict.fromkeys(row["length"] for row in rows))
+    lines = []
+    for name, group in by_label(rows).items():
+        cells = []
+        for length in lengths:
+            mine = [row for row in group if row["length"] == length]
+            in_time = [error_in_time(row, rows, DIRECTION) for row in mine]
+            timed = [error for error in in_time if error is not None]
+            pair = fmean(error_of(row, DIRECTION) for row in mine), fmean(timed) if timed else None
+            cells.append(" / ".join(map(number, pair)))
+        lines.append([name, *cells])
+    title = (
+        f"Error of direction, mean over rewards that are not linear, with {calls} reward calls / "
+        f"in the time of {YARDSTICK}"
+    )
+    return Table(title, [ESTIMATOR, *(f"T={x}" for x in lengths)], lines)
+
+
+def _first_lengths(found: list[Record], functions: list[str], criterion: str, key: str) -> Table:
     budgets = ", ".join(map(str, BUDGETS))
     spent = f"with {budgets} reward calls each"
     if key == "time":
         spent = f"in the time that it takes for {budgets} reward calls"
     lines = []
-    for name, group in by_label(summary).items():
+    for name, group in by_label(found).items():
         cells = []
         for function in functions:
             mine = [line for line in group if line["function"] == function]
