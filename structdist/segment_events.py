@@ -116,7 +116,8 @@ def paths_of(event: Tensor, lengths: Tensor) -> Tensor:
 
 
 def from_labels(labels: Tensor, starts: Tensor, lengths: Tensor, num_labels: int) -> Tensor:
-    """Labels and starts [..., T] as paths [..., T]."""
+    """Labels, of any integers, and starts [..., T] as paths [..., T], which are int64."""
+    labels = labels.long()
     paths = torch.where(starts, labels, labels + num_labels)
     return torch.where(in_chain(lengths, paths.shape[-1]), paths, 0)
 
