@@ -5,7 +5,7 @@ with mean m and covariance C:
 
 - bias: |m - g*| / |g*| (over several problems the root of the mean square), and its error, the root
   of tr C / N + e^2 over |g*|: what an unbiased estimator would show by chance alone, e being the
-  error of g* itself if that is a reference;
+  error of g* itself if that is a reference, and that of rounding;
 - squared bias: the difference of their squares, and never below 0;
 - variance: tr C / |g*|^2;
 - cosine: of the expected estimate and g*, its projection on g* over its norm, from whose square the
@@ -25,6 +25,7 @@ from torch import Tensor
 from benchmarks.gradients.truth import Truth
 from structdist.estimators import log_variance_ratio
 
+ROUNDING = 1e-5  # of estimates in float32, over |g*|
 ERRORS_TO_TELL = 3.0  # a bias below so many of its errors is not shown to be one
 
 
@@ -62,7 +63,7 @@ def quality_of(estimates: Tensor, truth: Truth) -> Quality:
         projection=projection,
         squared_norm=max((mean.norm() / size).item() ** 2 - chance, projection**2),
         bias=((mean - exact).norm() / size).item(),
-        bias_error=math.sqrt(chance + truth.error**2),
+        bias_error=math.sqrt(chance + truth.error**2 + ROUNDING**2),
         variance=variance,
         log_variance_ratio=None if math.isnan(ratio) else ratio,
     )
