@@ -32,7 +32,7 @@ def filter(chain: SemiMarkovChain) -> tuple[Filtered, None]:
         emissions.new_empty(len(ends)),
         torch.empty_like(chain.transitions) if resident else emissions.new_empty(0),
     )
-    sweep("segment_filter.forward", chain, [*chain, *state], matrices=1)
+    sweep("segment_filter.forward", chain, [*chain, *state], matrices=1, room=1)
     return state, None
 
 
@@ -93,6 +93,7 @@ def filter_adjoint(
             *(*segments.arguments, 0 if single is None else len(path)),
         ],
         matrices=1,
+        room=1 if chain.emissions.shape[2] <= 64 else 0,  # more threads would spill
         FROM_LOG_Z=single is None,
         SEGMENTS=needs[2],
     )

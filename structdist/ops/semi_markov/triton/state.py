@@ -51,18 +51,19 @@ def sweep(
     arguments: Sequence[Any],
     *,
     matrices: int = 0,
+    room: int = 0,
     **constants: Any,
 ) -> None:
     """Launch a kernel over all chains, whose programs keep so many matrices if they can.
 
-    Sums over lengths take as many registers as one more would.
+    Their threads have room for so many more.
     """
     linear.sweep(
         kernel,
         moves_of(chain),
         [*arguments, chain.longest, *table_strides(chain.segments)],
         matrices=matrices,
-        room=1,
+        room=room,
         BL=Tiles.of(chain.emissions.shape[2]).lengths,
         **constants,
     )

@@ -242,11 +242,12 @@ def adjoint(
     zeros = tl.zeros([BN, KP], dtype=dtype)
     is_careful = tl.zeros([BN], dtype=tl.int32)
 
-    ending = zeros  # the gradient of the last step of each chain
-    if FROM_LOG_Z:
-        last = last_probabilities(ends, first_row + length - 1, k, K, has_step)
+    if FROM_LOG_Z:  # what the last step of each chain gets waits there in memory
+        last_row = first_row + length - 1
+        last = last_probabilities(ends, last_row, k, K, has_step)
         grad_total = tl.load(grad_log_z + chain, mask=has_step, other=0.0).to(tl.float64)
         ending = (last * grad_total[:, None]).to(dtype)
+        store_row(grad_emissions, last_row, k, K, has_step, ending)
     if RESIDENT:
         edge = scaled_exp_transposed(
             load_matrix(transposed, edges_at, k, k, K, is_chain, float("-inf"))
@@ -258,13 +259,11 @@ def adjoint(
         step = row - first_row
         shortest = table + step * table_step_stride
         grad_shortest = grad_table + step * grad_table_step_stride
-        grad = zeros
-        if FROM_LOG_Z:
-            grad = tl.where((t == length - 1)[:, None], ending, 0.0)
-        else:
-            grad += load_row(upstream, row, k, K, active, 0.0)
-
         tl.debug_barrier()
+        if FROM_LOG_Z:
+            grad = load_row(grad_emissions, row, k, K, t == length - 1, 0.0)
+        else:
+            grad = load_row(upstream, row, k, K, active, 0.0)
         left = load_row(grad_begins, row + 1, k, K, follows, 0.0)
         if RESIDENT:
             q = load_row(incoming, row + 1, k, K, follows, 1.0)
