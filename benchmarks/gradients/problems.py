@@ -25,12 +25,8 @@ class Problem(ABC):
     ) -> StructuredDistribution:
         """Of scores that may have a batch; with values [..., *event_shape] on its events added.
 
-        Values [..., T-1, K, K] on pairs of neighbours can be added where `has_edges` says so.
+        Linear chains take values [..., T-1, K, K] on pairs of neighbours as well.
         """
-
-    @property
-    @abstractmethod
-    def has_edges(self) -> bool: ...
 
     @property
     def event_shape(self) -> torch.Size:
@@ -46,8 +42,6 @@ class Problem(ABC):
 class LinearChainProblem(Problem):
     """Emissions [T, K] and transitions [K, K]."""
 
-    has_edges = True
-
     def distribution(
         self, scores: tuple[Tensor, ...], events: Tensor | None = None, edges: Tensor | None = None
     ) -> StructuredDistribution:
@@ -61,8 +55,6 @@ class LinearChainProblem(Problem):
 
 class SemiMarkovProblem(Problem):
     """Emissions [T, K], transitions [K, K] and durations [L, K]."""
-
-    has_edges = False
 
     def distribution(
         self, scores: tuple[Tensor, ...], events: Tensor | None = None, edges: Tensor | None = None
