@@ -68,14 +68,16 @@ class Templates:
             estimator = replace(estimator, temperature=knobs.temperature)  # type: ignore[type-var]
         weighs_by_reward = estimator.unbiased or not estimator.pathwise  # its value, that is
         share = knobs.target_gradient if weighs_by_reward else 1.0
+        withheld: list[Tensor] = []  # by each call of the reward, of which the first has the draws
 
         def reward(states: Tensor) -> Tensor:
             """Log p(x, z) [S, B], with its gradient, less a share of log p(z) in its value."""
             joint = model.log_joint(batch, states, knobs)
-            return joint.total() - (1 - share) * joint.states.detach()
+            withheld.append((1 - share) * joint.states.detach())
+            return joint.total() - withheld[-1]
 
         surrogate = estimator.estimate(posterior, reward).surrogate
-        return -surrogate - knobs.beta * posterior.entropy().mean()
+        return -surrogate - withheld[0].mean() - knobs.beta * posterior.entropy().mean()
 
     def state_dict(self) -> dict[str, Any]:
         """The state of settings that adapt themselves, such as the step of adaptive I-MLE."""

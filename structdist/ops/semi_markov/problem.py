@@ -61,7 +61,7 @@ class SemiMarkovChain(NamedTuple):
         """
         if part == FIRST_STEPS:
             shape = (*weights.shape[:2], self.longest, weights.shape[2])
-            return None, None, weights.contiguous().unsqueeze(2).expand(shape)
+            return None, None, weights.unsqueeze(2).expand(shape)
         steps, moves, segments = (weights if part == n else None for n in range(3))
         return steps, moves, segments
 
