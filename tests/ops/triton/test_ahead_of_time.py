@@ -19,10 +19,12 @@ from tests.ops.triton.processes import run
 MODULE = "tests.ops.triton.ahead_of_time"
 TARGETS = ("sm_80", "sm_90", "gfx942")
 MOST_SHARED = 48 * 1024  # bytes that every card has for a program
-# Registers of a thread for log Z, by the number of states. (NVIDIA's cards have 255: with 128
-# states it is spilling alone that could fail there.)
-LOG_Z = re.compile(r"^(filter|segment_filter|edges)\.")
-CEILINGS = {16: 128, 32: 240, 64: 240, 128: 320}
+# Registers of a thread for log Z of each structure, by the number of states. (NVIDIA's cards have
+# 255: with 128 states it is spilling alone that could fail there.)
+CEILINGS = {
+    "filter": {16: 128, 32: 240, 64: 240, 128: 320},
+    "segment_filter": {16: 176, 32: 240, 64: 250, 128: 320},
+}
 
 
 def file_of(target: str) -> Path:
@@ -51,9 +53,9 @@ def test_no_kernel_spills_or_rounds_its_products(target: str):
         assert taken["spilled"] == 0, name
         assert not taken["tf32"], name
         assert taken["shared"] <= MOST_SHARED, name
-        num_states = int(re.search(r"\bK=(\d+)", name)[1])
-        if LOG_Z.match(name):
-            assert taken["registers"] <= CEILINGS[num_states], name
+        file, num_states = name.split(".")[0], int(re.search(r"\bK=(\d+)", name)[1])
+        if file in CEILINGS:
+            assert taken["registers"] <= CEILINGS[file][num_states], name
 
 
 @pytest.mark.parametrize("target", TARGETS)
