@@ -30,18 +30,24 @@ ParametersType = TypeVar("ParametersType", bound="Parameters")
 
 
 class TopK(NamedTuple):
-    paths: Tensor  # [k, *B, T], best first
-    log_probs: Tensor  # [k, *B], -inf where there are fewer than k paths
+    """The best paths, by `topk`."""
+
+    paths: Tensor  #: `[k, *B, T]`, best first
+    log_probs: Tensor  #: `[k, *B]`, -inf where there are fewer than k paths
 
 
 class PathsWithLogProb(NamedTuple):
-    paths: Tensor  # [*S, *B, T]
-    log_prob: Tensor  # [*S, *B], with a gradient
+    """Exact draws, by `sample_with_log_prob`."""
+
+    paths: Tensor  #: `[*S, *B, T]`
+    log_prob: Tensor  #: `[*S, *B]`, with a gradient
 
 
 class RelaxedWithPaths(NamedTuple):
-    value: Tensor  # [*S, *B, *event_shape], with a gradient
-    paths: Tensor  # [*S, *B, T]: the hard choices
+    """Relaxed draws, by `rsample_with_paths`."""
+
+    value: Tensor  #: `[*S, *B, *event_shape]`, with a gradient
+    paths: Tensor  #: `[*S, *B, T]`: the hard choices
 
 
 class Parameters(Protocol):
@@ -107,6 +113,19 @@ class StructuredDistribution(Distribution):
 
     Its forward pass runs once and is shared by all answers, until a parameter is changed in place
     (a change through `x.data` cannot be seen: make a new object after one).
+
+    Example:
+        What is written for this class works for every structure:
+
+        >>> import torch
+        >>> from structdist import LinearChainCRF, SemiMarkovCRF, StructuredDistribution
+        >>> def num_outcomes(dist: StructuredDistribution) -> int:
+        ...     return round(dist.renyi_entropy(0).exp().item())
+        >>> scores, moves = torch.zeros(4, 3), torch.zeros(3, 3)
+        >>> num_outcomes(LinearChainCRF(scores, moves))  # 3^4
+        81
+        >>> num_outcomes(SemiMarkovCRF(scores, moves, durations=torch.zeros(2, 3)))
+        171
     """
 
     has_rsample = True

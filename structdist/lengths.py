@@ -15,6 +15,12 @@ def lengths_from_mask(mask: Tensor) -> Tensor:
     """`[*B]`: how many steps of a mask `[*B, T]`, bool or of zeros and ones, are in use.
 
     They must come first: a mask with holes, or with padding on the left, is an error.
+
+    Example:
+        >>> import torch
+        >>> from structdist import lengths_from_mask
+        >>> lengths_from_mask(torch.tensor([[1, 1, 1], [1, 0, 0]]))
+        tensor([3, 1])
     """
     require_tensor("mask", mask)
     if mask.dim() < 1:

@@ -59,6 +59,24 @@ class LinearChainCRF(StructuredDistribution):
     Properties, without parentheses: `log_partition`, `marginals`, `edge_marginals`, `argmax`,
     `mode`, `mean`, `variance`. Methods: `log_prob`, `entropy`, `topk`, `sample`, `rsample` and all
     others.
+
+    Example:
+        Two chains of up to four steps over three states, the second of which has two steps:
+
+        >>> import torch
+        >>> from structdist import LinearChainCRF
+        >>> emissions, transitions = torch.zeros(2, 4, 3), torch.zeros(3, 3)
+        >>> dist = LinearChainCRF(emissions, transitions, lengths=torch.tensor([4, 2]))
+        >>> dist.log_partition.exp().round()  # all scores are 0: the number of paths, 3^4 and 3^2
+        tensor([81.,  9.])
+        >>> dist.marginals.shape, dist.argmax.shape, dist.sample((5,)).shape
+        (torch.Size([2, 4, 3]), torch.Size([2, 4]), torch.Size([5, 2, 4, 3]))
+        >>> z = dist.rsample(temperature=0.5, straight_through=True)
+        >>> z.sum((-1, -2))  # a one for each step of a chain
+        tensor([4., 2.])
+        >>> path = torch.tensor([0, 1, 1, 2])
+        >>> (1 / dist.log_prob(path).exp()).round()  # one of 81, and of 9
+        tensor([81.,  9.])
     """
 
     arg_constraints = {
@@ -98,6 +116,18 @@ class LinearChainCRF(StructuredDistribution):
 
         `initial` `[K]`, `transition` `[K, K]` (from, to), `observation` `[*B, T, K]`: of what was
         observed at each step, given each state. Then `log_partition` is the log evidence.
+
+        Example:
+            >>> import torch
+            >>> from structdist import LinearChainCRF
+            >>> moves = torch.tensor([[0.9, 0.1], [0.1, 0.9]])
+            >>> coins = torch.tensor([[0.5, 0.5], [0.2, 0.8]])  # of each state: tails, heads
+            >>> observed = torch.tensor([1, 1, 0])
+            >>> dist = LinearChainCRF.from_hmm(
+            ...     torch.tensor([0.5, 0.5]).log(), moves.log(), coins.log().T[observed]
+            ... )
+            >>> round(dist.log_partition.exp().item(), 4)  # the probability of what was observed
+            0.1331
         """
         require_real("observation", observation, like=observation)
         require_real("transition", transition, like=observation)
@@ -120,6 +150,14 @@ class LinearChainCRF(StructuredDistribution):
 
         `initial` `[*B, K]`, `transition` `[K, K]`, `[*B, K, K]` or `[*B, T-1, K, K]` (from, to).
         Its `log_partition` is 0.
+
+        Example:
+            >>> import torch
+            >>> from structdist import LinearChainCRF
+            >>> half = torch.tensor([0.5, 0.5]).log()
+            >>> prior = LinearChainCRF.markov(half, half.expand(2, 2), num_steps=3)
+            >>> round(prior.entropy().item() / 0.6931, 3)  # three coins, in bits
+            3.0
         """
         require_real("initial", initial, like=initial)
         require_real("transition", transition, like=initial)

@@ -78,7 +78,19 @@ def _as_tensor(temperature: float | Tensor) -> Tensor:
 
 
 class Relaxed(_WithTemperature):
-    """Gumbel-FFBS draws, relaxed: rows that sum to one. Their density is not offered."""
+    """Gumbel-FFBS draws, relaxed: rows that sum to one. Their density is not offered.
+
+    Made by `dist.relaxed(temperature)`.
+
+    Example:
+        >>> import torch
+        >>> from structdist import LinearChainCRF
+        >>> relaxed = LinearChainCRF(torch.zeros(4, 3), torch.zeros(3, 3)).relaxed(0.5)
+        >>> relaxed
+        Relaxed(LinearChainCRF(batch_shape=(), T=4, K=3), temperature=0.5)
+        >>> torch.allclose(relaxed.rsample().sum(-1), torch.ones(4))
+        True
+    """
 
     @constraints.dependent_property(is_discrete=False)
     def support(self) -> Any:
@@ -99,7 +111,16 @@ class Relaxed(_WithTemperature):
 class StraightThrough(_WithTemperature):
     """The distribution itself, with an `rsample` whose values are exact draws.
 
-    Its gradient is that of the relaxation. Everything else is the base's.
+    Its gradient is that of the relaxation. Everything else is the base's. Made by
+    `dist.straight_through(temperature)`.
+
+    Example:
+        >>> import torch
+        >>> from structdist import LinearChainCRF
+        >>> dist = LinearChainCRF(torch.zeros(4, 3), torch.zeros(3, 3)).straight_through(0.5)
+        >>> z = dist.rsample()
+        >>> dist.support.check(z), (1 / dist.log_prob(z).exp()).round()
+        (tensor(True), tensor(81.))
     """
 
     @property

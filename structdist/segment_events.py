@@ -23,13 +23,17 @@ from structdist.ops.semi_markov.reference import enumerate_segmentations
 
 
 class SegmentLabels(NamedTuple):
-    labels: Tensor  # [..., T]: the label of each step
-    starts: Tensor  # [..., T]: bool, does a segment begin here?
+    """A segmentation, by its steps."""
+
+    labels: Tensor  #: `[..., T]`: the label of each step
+    starts: Tensor  #: `[..., T]`: bool, does a segment begin here?
 
 
 class RelaxedLabels(NamedTuple):
-    labels: Tensor  # [*S, *B, T, K]: rows that sum to one within the lengths
-    boundaries: Tensor  # [*S, *B, T]: in 0..1, of a segment that begins here
+    """Relaxed draws of segmentations, by `rsample_labels`."""
+
+    labels: Tensor  #: `[*S, *B, T, K]`: rows that sum to one within the lengths
+    boundaries: Tensor  #: `[*S, *B, T]`: in 0..1, of a segment that begins here
 
 
 class Tilings(constraints.Constraint):

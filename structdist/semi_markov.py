@@ -75,6 +75,24 @@ class SemiMarkovCRF(StructuredDistribution):
     Time is O(T (K^2 + L K)) and memory O(T K) beside the arguments, in both passes; only what has
     the shape of events itself (`marginals`, `sample`, `rsample`, `restrict`) takes O(T L K). Those
     who want labels take `token_marginals`, `sample_labels` and `rsample_labels`.
+
+    Example:
+        >>> import torch
+        >>> from structdist import SemiMarkovCRF
+        >>> dist = SemiMarkovCRF(
+        ...     emissions=torch.zeros(4, 2),  # of each label at each step
+        ...     transitions=torch.tensor([[-torch.inf, 0.0], [0.0, -torch.inf]]),  # labels alternate
+        ...     durations=torch.zeros(3, 2),  # segments of 1 to 3 steps
+        ... )
+        >>> dist.log_partition.exp().round()  # the number of segmentations
+        tensor(14.)
+        >>> dist.boundary_marginals.shape, dist.token_marginals.shape
+        (torch.Size([4]), torch.Size([4, 2]))
+        >>> labels, starts = torch.tensor([0, 0, 1, 0]), torch.tensor([1, 0, 1, 1]).bool()
+        >>> (1 / dist.log_prob((labels, starts)).exp()).round()
+        tensor(14.)
+        >>> dist.sample_labels((5,)).labels.shape, dist.rsample_labels().boundaries.shape
+        (torch.Size([5, 4]), torch.Size([4]))
     """
 
     arg_constraints = {

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-OUTSIDE = "O"
+OUTSIDE = "O"  #: The tag, and the label, of a token outside of every span.
 INSIDE_A_SPAN = ("B", "I")  # prefixes after which a span may go on
 
 
@@ -107,7 +107,13 @@ def require_names(name: str, values: Sequence[str]) -> None:
 
 
 def tag_names(labels: Sequence[str], scheme: str = "BIO") -> list[str]:
-    """All tags of a scheme for the labels of spans: `O`, then those of each label in turn."""
+    """All tags of a scheme for the labels of spans: `O`, then those of each label in turn.
+
+    Example:
+        >>> from structdist.tagging import tag_names
+        >>> tag_names(["person", "place"])
+        ['O', 'B-person', 'I-person', 'B-place', 'I-place']
+    """
     require_names("labels", labels)
     prefixes = scheme_named(scheme).prefixes
     if OUTSIDE in labels or "" in labels:
@@ -118,18 +124,24 @@ def tag_names(labels: Sequence[str], scheme: str = "BIO") -> list[str]:
 class AllowedTransitions(NamedTuple):
     """Masks for `structdist.LinearChain`, whose arguments have the same names."""
 
-    allowed: Tensor  # bool [K, K]: may tag j come right after tag i?
-    allowed_start: Tensor  # bool [K]: may a sentence begin with it?
-    allowed_end: Tensor  # bool [K]: may a sentence end with it?
+    allowed: Tensor  #: bool `[K, K]`: may tag j come right after tag i?
+    allowed_start: Tensor  #: bool `[K]`: may a sentence begin with it?
+    allowed_end: Tensor  #: bool `[K]`: may a sentence end with it?
 
 
 def allowed_transitions(tags: Sequence[str], scheme: str = "BIO") -> AllowedTransitions:
     """Which moves between K tags, in any order, a scheme allows.
 
-    A chain within these masks has well-formed tags alone:
+    A chain within these masks has well-formed tags alone.
 
-        tags = tag_names(["person", "location"])
-        crf = LinearChain(len(tags), **allowed_transitions(tags)._asdict())
+    Example:
+        >>> from structdist import LinearChain
+        >>> from structdist.tagging import allowed_transitions, tag_names
+        >>> tags = tag_names(["person", "place"])
+        >>> moves = allowed_transitions(tags)
+        >>> bool(moves.allowed[tags.index("O"), tags.index("I-place")])
+        False
+        >>> crf = LinearChain(len(tags), **moves._asdict())
     """
     require_names("tags", tags)
     grammar, parsed = scheme_named(scheme), []

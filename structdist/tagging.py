@@ -64,7 +64,13 @@ class Span(NamedTuple):
 
 
 def spans_from_tags(tags: Sequence[Sequence[str]], scheme: str = "BIO") -> list[list[Span]]:
-    """The spans of each sentence, in their order, of tags by the scheme IOB1, BIO or BIOES."""
+    """The spans of each sentence, in their order, of tags by the scheme IOB1, BIO or BIOES.
+
+    Example:
+        >>> from structdist.tagging import spans_from_tags
+        >>> spans_from_tags([["B-person", "I-person", "O"], ["O"]])
+        [[Span(start=0, end=2, label='person')], []]
+    """
     grammar = scheme_named(scheme)
     return [_read_tags(index, sentence, grammar) for index, sentence in enumerate(tags)]
 
@@ -100,7 +106,13 @@ def _at(index: int, position: int, tag: object, why: str) -> str:
 def tags_from_spans(
     spans: Sequence[Iterable[Triple]], lengths: Sequence[int] | Tensor, scheme: str = "BIO"
 ) -> list[list[str]]:
-    """The tags of sentences of these lengths, given the spans of each in any order."""
+    """The tags of sentences of these lengths, given the spans of each in any order.
+
+    Example:
+        >>> from structdist.tagging import tags_from_spans
+        >>> tags_from_spans([[(1, 3, "place")]], lengths=[4], scheme="BIOES")
+        [['O', 'B-place', 'E-place', 'O']]
+    """
     grammar, every = scheme_named(scheme), []
     for sentence, length in _ordered(spans, lengths):
         tags, before = [OUTSIDE] * length, Span(0, -1, "")
@@ -127,6 +139,12 @@ def segments_from_spans(
 
     They are zero beyond the lengths, and made on the CPU. `labels` are the names of the K labels,
     in the order of their numbers. No span may be longer than `longest` (L), if given.
+
+    Example:
+        >>> from structdist.tagging import segments_from_spans
+        >>> found = segments_from_spans([[(1, 3, "place")]], [4], ["O", "person", "place"])
+        >>> found.labels, found.starts
+        (tensor([[0, 2, 2, 0]]), tensor([[ True,  True, False,  True]]))
     """
     require_names("labels", labels)
     if longest is not None and longest < 1:
@@ -153,7 +171,14 @@ def events_from_spans(
     *,
     longest: int,
 ) -> Tensor:
-    """Events `[B, T, L, K]` of a `SemiMarkovCRF`; the arguments are as in `segments_from_spans`."""
+    """Events `[B, T, L, K]` of a `SemiMarkovCRF`; the arguments are as in `segments_from_spans`.
+
+    Example:
+        >>> from structdist.tagging import events_from_spans
+        >>> events = events_from_spans([[(1, 3, "place")]], [4], ["O", "place"], longest=2)
+        >>> events.shape, events[0, 1, 2 - 1, 1]  # it begins at 1, has 2 tokens, and label 1
+        (torch.Size([1, 4, 2, 2]), tensor(1.))
+    """
     found = segments_from_spans(spans, lengths, labels, longest=longest)
     sizes = torch.as_tensor(lengths, dtype=torch.long)
     paths = from_labels(found.labels, found.starts, sizes, len(labels))
@@ -170,6 +195,13 @@ def spans_from_segments(
 
     Segments of the label "O" are no spans, however long they are. What stands beyond the lengths
     `[B]` does not matter.
+
+    Example:
+        >>> import torch
+        >>> from structdist.tagging import spans_from_segments
+        >>> numbers, starts = torch.tensor([[0, 1, 1, 0]]), torch.tensor([[1, 1, 0, 1]]).bool()
+        >>> spans_from_segments(numbers, starts, ["O", "place"])
+        [[Span(start=1, end=3, label='place')]]
     """
     require_names("labels", labels)
     require_integers("numbers", numbers)
@@ -208,7 +240,14 @@ def _read_segments(
 def spans_from_events(
     events: Tensor, labels: Sequence[str], lengths: Sequence[int] | Tensor | None = None
 ) -> list[list[Span]]:
-    """The spans of each sentence, of events `[B, T, L, K]` of a `SemiMarkovCRF`."""
+    """The spans of each sentence, of events `[B, T, L, K]` of a `SemiMarkovCRF`.
+
+    Example:
+        >>> from structdist.tagging import events_from_spans, spans_from_events
+        >>> events = events_from_spans([[(1, 3, "place")]], [4], ["O", "place"], longest=2)
+        >>> spans_from_events(events, ["O", "place"])
+        [[Span(start=1, end=3, label='place')]]
+    """
     require_tensor("events", events)
     if events.dim() != 4 or events.shape[-1] != len(labels):
         raise ValueError(f"events must be [B, T, L, {len(labels)}], got {tuple(events.shape)}")

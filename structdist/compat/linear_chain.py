@@ -40,6 +40,15 @@ class TorchStructLinearChainCRF(TorchStructPlugin, torch_struct.LinearChainCRF):
     computed, until `log_potentials` is changed in place (a change through `x.data`, or of an
     inference tensor, cannot be seen). Properties that carry a graph keep the forward pass alone:
     each time they are asked they make a new graph on it, so any number of backward passes can run.
+
+    Example:
+        >>> import torch
+        >>> from structdist.compat import TorchStructLinearChainCRF
+        >>> dist = TorchStructLinearChainCRF(torch.zeros(2, 4, 3, 3), lengths=torch.tensor([5, 2]))
+        >>> dist.count  # 3^5 and 3^2 paths
+        tensor([243.,   9.])
+        >>> dist.marginals.shape, dist.argmax.shape, dist.gumbel_crf(temperature=0.5).shape
+        (torch.Size([2, 4, 3, 3]), torch.Size([2, 4, 3, 3]), torch.Size([2, 4, 3, 3]))
     """
 
     _counterpart = torch_struct.LinearChainCRF
@@ -119,6 +128,12 @@ def from_torch_struct(dist: torch_struct.LinearChainCRF) -> LinearChainCRF:
 
     Its emissions are 0, and every edge has a transition of its own. `dist` may be torch-struct's
     `LinearChainCRF` or `HMM`, or the class above.
+
+    Example:
+        >>> import torch, torch_struct
+        >>> from structdist.compat import from_torch_struct
+        >>> from_torch_struct(torch_struct.LinearChainCRF(torch.zeros(2, 4, 3, 3)))
+        LinearChainCRF(batch_shape=(2,), T=5, K=3)
     """
     require_struct("dist", dist, torch_struct.LinearChainCRF)
     if not isinstance(dist, TorchStructLinearChainCRF):
@@ -132,6 +147,13 @@ def to_torch_struct(crf: LinearChainCRF) -> TorchStructLinearChainCRF:
     """The same distribution over edges `[B, T-1, K, K]`, batch dimensions flattened (1 if none).
 
     An edge takes the scores of the node it leads to, the first edge those of the first node too.
+
+    Example:
+        >>> import torch
+        >>> from structdist import LinearChainCRF
+        >>> from structdist.compat import to_torch_struct
+        >>> to_torch_struct(LinearChainCRF(torch.zeros(2, 5, 3), torch.zeros(3, 3)))
+        TorchStructLinearChainCRF(B=2, N=5, C=3)
     """
     emissions, transitions, lengths = crf._parameters.flatten()
     stranded = (lengths == 1) & (emissions[:, 0] != 0).any(-1)

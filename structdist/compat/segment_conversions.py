@@ -23,6 +23,14 @@ def semi_markov_to_torch_struct(crf: SemiMarkovCRF) -> TorchStructSemiMarkovCRF:
     """The same distribution: N = T + 1 nodes, the last labelled 0, K = L + 1 and C = K.
 
     Batch dimensions are flattened (1 if there are none). O(B T L K^2) memory.
+
+    Example:
+        >>> import torch
+        >>> from structdist import SemiMarkovCRF
+        >>> from structdist.compat import semi_markov_to_torch_struct
+        >>> crf = SemiMarkovCRF(torch.zeros(2, 4, 3), torch.zeros(3, 3), torch.zeros(2, 3))
+        >>> semi_markov_to_torch_struct(crf)
+        TorchStructSemiMarkovCRF(B=2, N=5, K=3, C=3)
     """
     emissions, transitions, segments, lengths = crf._parameters.flatten()
     num_steps, longest, num_labels = crf.event_shape
@@ -64,6 +72,12 @@ def semi_markov_from_torch_struct(dist: torch_struct.SemiMarkovCRF) -> SemiMarko
     is no such sum (but for rounding) is a `ValueError`. `TorchStructSemiMarkovCRF` takes it.
     Gradients flow to some of the log potentials, and so are right for whatever these were made of
     as such sums.
+
+    Example:
+        >>> import torch, torch_struct
+        >>> from structdist.compat import semi_markov_from_torch_struct
+        >>> semi_markov_from_torch_struct(torch_struct.SemiMarkovCRF(torch.zeros(2, 4, 3, 2, 2)))
+        SemiMarkovCRF(batch_shape=(2,), T=5, L=2, K=2)
     """
     require_struct("dist", dist, torch_struct.SemiMarkovCRF)
     if not isinstance(dist, TorchStructSemiMarkovCRF):

@@ -48,6 +48,15 @@ class TorchStructSemiMarkovCRF(TorchStructPlugin, torch_struct.SemiMarkovCRF):
     Names, kinds (property or method) and shapes are torch-struct's. Different by intent, beside
     what is said there: chains of unequal lengths have all their segments (torch-struct has none
     longer than a step that reach beyond the shortest chain), in O(N K C^2) time and memory.
+
+    Example:
+        >>> import torch
+        >>> from structdist.compat import TorchStructSemiMarkovCRF
+        >>> dist = TorchStructSemiMarkovCRF(torch.zeros(2, 4, 3, 1, 1))  # segments of 1 or 2 steps
+        >>> dist.count  # ways to tile four steps with them
+        tensor([5., 5.])
+        >>> dist.marginals.shape
+        torch.Size([2, 4, 3, 1, 1])
     """
 
     _counterpart = torch_struct.SemiMarkovCRF

@@ -12,19 +12,29 @@ from torch import Tensor
 
 from structdist.base import StructuredDistribution
 
-Reward = Callable[[Tensor], Tensor]  # events [S, *B, *event_shape] -> [S, *B]
+Reward = Callable[[Tensor], Tensor]  #: Of events `[S, *B, *event_shape]`, giving `[S, *B]`.
 
 
 class Estimate(NamedTuple):
-    surrogate: Tensor  # []: its value is the mean reward, its gradient is the estimate
-    rewards: Tensor  # [S, *B], without a graph
-    draws: Tensor  # [S, *B, *event_shape]: what the reward was given, without a graph
+    """What `Estimator.estimate` gives."""
+
+    surrogate: Tensor  #: `[]`: its value is the mean reward, its gradient is the estimate
+    rewards: Tensor  #: `[S, *B]`, without a graph
+    draws: Tensor  #: `[S, *B, *event_shape]`: what the reward was given, without a graph
 
 
 class Estimator(ABC):
     """One way to the gradient of E[f(z)], the mean over the batch of what a reward f pays.
 
     Subclasses are frozen dataclasses of their settings. What drivers ask about them stands here.
+
+    Example:
+        >>> from structdist.estimators import estimator
+        >>> reinforce = estimator("reinforce-ms", num_samples=3)
+        >>> reinforce.pathwise, reinforce.unbiased, reinforce.fewest_samples
+        (False, True, 2)
+        >>> reinforce.settings
+        ('num_samples', 'leave_one_out', 'constant', 'reward_scale')
     """
 
     pathwise: ClassVar[bool] = False

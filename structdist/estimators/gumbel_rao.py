@@ -33,6 +33,17 @@ class GumbelRao(WithTemperature):
     One sweep and its gradient, S draws, one call of the reward; S times `noise_samples` relaxed
     draws, pointwise. Paulus, Maddison and Krause (2021), "Rao-Blackwellizing the Straight-Through
     Gumbel-Softmax Gradient Estimator", applied to each step of Gumbel-FFBS.
+
+    Example:
+        >>> import torch
+        >>> from structdist import LinearChainCRF
+        >>> from structdist.estimators import GumbelRao
+        >>> scores = torch.zeros(6, 4, requires_grad=True)
+        >>> dist = LinearChainCRF(scores, torch.zeros(4, 4))
+        >>> reward = lambda z: z[..., 0].sum(-1) ** 2
+        >>> GumbelRao(noise_samples=20).estimate(dist, reward).surrogate.backward()
+        >>> scores.grad.shape
+        torch.Size([6, 4])
     """
 
     noise_samples: int = 10

@@ -27,6 +27,19 @@ class AdaptiveStep:
     Minervini, Franceschi and Niepert (2023), "Adaptive Perturbation-Based Gradient Estimation for
     Discrete Latent Variable Models", whose step is relative to the norm of the scores; that of a
     structure is no measure, since constants can be added to its scores that change nothing.
+
+    Example:
+        >>> import torch
+        >>> from structdist import LinearChainCRF
+        >>> from structdist.estimators import IMLE, AdaptiveStep
+        >>> scores = torch.zeros(6, 4, requires_grad=True)
+        >>> dist = LinearChainCRF(scores, torch.zeros(4, 4))
+        >>> step = AdaptiveStep(reach=0.1)
+        >>> imle = IMLE(step=step)
+        >>> reward = lambda z: z[..., 0].sum(-1)
+        >>> estimates = [imle.estimate(dist, reward) for _ in range(20)]
+        >>> step.mean_changes is not None and step.reach != 0.1  # it has learnt
+        True
     """
 
     reach: float = 1.0
@@ -67,6 +80,17 @@ class IMLE(Estimator):
     S sweeps twice (one and S with `exact_draws`), no gradients of them, one call of the reward and
     its gradient, log p of 2 S paths. Niepert, Minervini and Franceschi (2021), "Implicit MLE:
     Backpropagating Through Discrete Exponential Family Distributions".
+
+    Example:
+        >>> import torch
+        >>> from structdist import LinearChainCRF
+        >>> from structdist.estimators import IMLE
+        >>> scores = torch.zeros(6, 4, requires_grad=True)
+        >>> dist = LinearChainCRF(scores, torch.zeros(4, 4))
+        >>> reward = lambda z: z[..., 0].sum(-1) ** 2
+        >>> IMLE(num_samples=8, step=0.5, exact_draws=True).estimate(dist, reward).surrogate.backward()
+        >>> scores.grad.shape
+        torch.Size([6, 4])
     """
 
     pathwise = True

@@ -17,6 +17,7 @@ from structdist.estimators.stochastic_softmax import StochasticSoftmax
 from structdist.estimators.through_draws import GumbelCRF, PerturbAndMAP
 from structdist.estimators.through_marginals import ThroughMarginals
 
+#: All estimators by name, with their settings.
 ESTIMATORS: dict[str, Estimator] = {
     "gumbel-crf": GumbelCRF(),
     "gumbel-crf-st": GumbelCRF(straight_through=True),
@@ -37,12 +38,18 @@ ESTIMATORS: dict[str, Estimator] = {
     "muprop": MuProp(),
     "exact": Exact(),
 }
-# Names under which some of them are known elsewhere: the same estimates, draw by draw.
+#: Names under which some of them are known elsewhere: the same estimates, draw by draw.
 SYNONYMS = {"rloo": "reinforce-ms", "vargrad": "reinforce-ms"}
 
 
 def estimator(name: str, **settings: Any) -> Estimator:
-    """An estimator of one's own, by its name or a synonym, with some of its settings changed."""
+    """An estimator of one's own, by its name or a synonym, with some of its settings changed.
+
+    Example:
+        >>> from structdist.estimators import estimator
+        >>> estimator("gumbel-crf-st", temperature=0.5)
+        GumbelCRF(num_samples=1, temperature=0.5, straight_through=True)
+    """
     known = ESTIMATORS.get(SYNONYMS.get(name, name))
     if known is None:
         names = ", ".join([*ESTIMATORS, *SYNONYMS])

@@ -25,6 +25,17 @@ class ReinMax(ThroughDraws):
     One sweep and its gradient, S draws, one call of the reward. Liu et al. (2023), "Bridging
     Discrete and Backpropagation: Straight-Through and Beyond", applied to each step of
     forward filtering, backward sampling.
+
+    Example:
+        >>> import torch
+        >>> from structdist import LinearChainCRF
+        >>> from structdist.estimators import ReinMax
+        >>> scores = torch.zeros(6, 4, requires_grad=True)
+        >>> dist = LinearChainCRF(scores, torch.zeros(4, 4))
+        >>> reward = lambda z: z[..., 0].sum(-1) ** 2
+        >>> ReinMax(num_samples=8).estimate(dist, reward).surrogate.backward()
+        >>> scores.grad.shape
+        torch.Size([6, 4])
     """
 
     def _draw(self, dist: StructuredDistribution, generator: torch.Generator | None) -> Tensor:

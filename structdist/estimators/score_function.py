@@ -26,6 +26,19 @@ class Reinforce(Estimator):
     2020) as well: the sample covariance of f and the gradient of log p, S - 1 in the denominator,
     is the same number, draw by draw. Where the reward holds -log p(z) itself, detach that part to
     have VarGrad: its own gradient is noise around 0.
+
+    Example:
+        >>> import torch
+        >>> from structdist import LinearChainCRF
+        >>> from structdist.estimators import Reinforce
+        >>> scores = torch.zeros(6, 4, requires_grad=True)
+        >>> dist = LinearChainCRF(scores, torch.zeros(4, 4))
+        >>> def reward(z):  # counts of state 0, without a gradient
+        ...     return (z.argmax(-1) == 0).sum(-1).float()
+        >>> estimate = Reinforce(num_samples=5, leave_one_out=True).estimate(dist, reward)
+        >>> estimate.surrogate.backward()
+        >>> bool(estimate.surrogate == estimate.rewards.mean()), scores.grad.shape
+        (True, torch.Size([6, 4]))
     """
 
     unbiased = True

@@ -24,6 +24,18 @@ class StochasticSoftmax(RelaxedOrHard):
 
     S sweeps (each draw has scores of its own), marginals and their gradients, one call of the
     reward. Paulus et al. (2020), "Gradient Estimation with Stochastic Softmax Tricks".
+
+    Example:
+        >>> import torch
+        >>> from structdist import LinearChainCRF
+        >>> from structdist.estimators import StochasticSoftmax
+        >>> scores = torch.zeros(6, 4, requires_grad=True)
+        >>> dist = LinearChainCRF(scores, torch.zeros(4, 4))
+        >>> reward = lambda z: z[..., 0].sum(-1) ** 2
+        >>> estimate = StochasticSoftmax(num_samples=3, temperature=0.5).estimate(dist, reward)
+        >>> torch.allclose(estimate.draws.sum(-1), torch.ones(3, 6))  # relaxed rows
+        True
+        >>> estimate.surrogate.backward()
     """
 
     def __post_init__(self) -> None:

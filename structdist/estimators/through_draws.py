@@ -69,6 +69,18 @@ class GumbelCRF(RelaxedOrHard):
     With `straight_through` the reward is given the hard draws, and the gradient is that of their
     relaxation (Gumbel-CRF-ST). One sweep and its gradient, S draws, one call of the reward.
     Fu et al. (2020), "Latent Template Induction with Gumbel-CRFs", Algorithm 2.
+
+    Example:
+        >>> import torch
+        >>> from structdist import LinearChainCRF
+        >>> from structdist.estimators import GumbelCRF
+        >>> scores = torch.zeros(6, 4, requires_grad=True)
+        >>> dist = LinearChainCRF(scores, torch.zeros(4, 4))
+        >>> reward = lambda z: z[..., 0].sum(-1) ** 2  # events [S, T, K] to [S]
+        >>> estimate = GumbelCRF(num_samples=8, temperature=0.5).estimate(dist, reward)
+        >>> estimate.surrogate.backward()
+        >>> scores.grad.shape, estimate.rewards.shape, estimate.draws.shape
+        (torch.Size([6, 4]), torch.Size([8]), torch.Size([8, 6, 4]))
     """
 
     def _draw(self, dist: StructuredDistribution, generator: torch.Generator | None) -> Tensor:
@@ -88,6 +100,18 @@ class PerturbAndMAP(RelaxedOrHard):
     `straight_through` the reward is given the best paths themselves (PM-MRF-ST). S sweeps (each
     draw has scores of its own) and their gradients, one call of the reward. Papandreou and Yuille
     (2011), relaxed as in Fu et al. (2020), appendix.
+
+    Example:
+        >>> import torch
+        >>> from structdist import LinearChainCRF
+        >>> from structdist.estimators import PerturbAndMAP
+        >>> scores = torch.zeros(6, 4, requires_grad=True)
+        >>> dist = LinearChainCRF(scores, torch.zeros(4, 4))
+        >>> reward = lambda z: z[..., 0].sum(-1) ** 2
+        >>> estimate = PerturbAndMAP(straight_through=True).estimate(dist, reward)
+        >>> estimate.draws.sum(-1)  # one-hot rows
+        tensor([[1., 1., 1., 1., 1., 1.]])
+        >>> estimate.surrogate.backward()
     """
 
     def _draw(self, dist: StructuredDistribution, generator: torch.Generator | None) -> Tensor:

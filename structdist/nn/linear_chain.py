@@ -15,12 +15,6 @@ from structdist.nn.moves import LearntMoves, mean_over_batch, require_shape_of_p
 class LinearChain(LearntMoves):
     """Learnable scores of the moves between states, and on request of the first and last state.
 
-    A tagger is two lines, and its decoder a third:
-
-        crf = LinearChain(num_tags)
-        loss = crf.loss(encoder(words), tags, lengths)    # emissions [*B, T, K], tags [*B, T]
-        tags = crf(encoder(words), lengths).argmax        # [*B, T]
-
     Args:
         num_states: the number of states `K`.
         start, end: whether to learn scores `[K]` of the first and of the last state.
@@ -31,6 +25,18 @@ class LinearChain(LearntMoves):
         init_std: the standard deviation of the initial scores, whose mean is 0.
         device, dtype: where the parameters are made and in which precision, as in the layers of
             torch. The masks are copied to the same device.
+
+    Example:
+        A tagger is two lines, and its decoder a third:
+
+        >>> import torch
+        >>> from structdist import LinearChain
+        >>> encoder, words = torch.nn.Linear(16, 5), torch.randn(3, 7, 16)
+        >>> tags, lengths = torch.randint(5, (3, 7)), torch.tensor([7, 4, 2])
+        >>> crf = LinearChain(num_states=5)
+        >>> crf.loss(encoder(words), tags, lengths).backward()  # emissions [3, 7, 5]
+        >>> crf(encoder(words), lengths).argmax.shape
+        torch.Size([3, 7])
     """
 
     def __init__(

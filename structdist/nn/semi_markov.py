@@ -17,13 +17,6 @@ from structdist.semi_markov import SemiMarkovCRF
 class SemiMarkov(LearntMoves):
     """Learnable scores of the moves between segments and of their lengths.
 
-    A tagger of spans, whose label 0 is that of single words outside of any span:
-
-        crf = SemiMarkov(num_labels, max_duration=[1] + [8] * (num_labels - 1))
-        loss = crf.loss(encoder(words), labels, starts, lengths)    # emissions [*B, T, K]
-        dist = crf(encoder(words), lengths)
-        labels, starts = dist.labels_of(dist.argmax)                # [*B, T] each
-
     Args:
         num_labels: the number of labels `K`.
         max_duration: the longest segment of all labels, or `[K]`, of each of them. The largest is
@@ -46,6 +39,19 @@ class SemiMarkov(LearntMoves):
         init_std: the standard deviation of the initial parameters, whose mean is 0.
         device, dtype: where the parameters are made and in which precision, as in the layers of
             torch. The masks are copied to the same device.
+
+    Example:
+        A tagger of spans, whose label 0 is that of single words outside of any span:
+
+        >>> import torch
+        >>> from structdist import SemiMarkov
+        >>> crf = SemiMarkov(num_labels=3, max_duration=[1, 8, 8])
+        >>> scores, lengths = torch.randn(2, 9, 3), torch.tensor([9, 5])
+        >>> dist = crf(scores, lengths)
+        >>> labels, starts = dist.labels_of(dist.argmax)
+        >>> labels.shape, starts.dtype
+        (torch.Size([2, 9]), torch.bool)
+        >>> crf.loss(scores, labels, starts, lengths).backward()
     """
 
     def __init__(

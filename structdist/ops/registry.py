@@ -32,10 +32,12 @@ class Structure:
 
 
 class BackendStatus(NamedTuple):
-    structure: str
-    backend: str
-    in_use: bool
-    reason: str
+    """Of one backend of one structure."""
+
+    structure: str  #: "linear chain" or "semi-Markov chain"
+    backend: str  #: its name, which `use_backend` takes
+    in_use: bool  #: does it do the work?
+    reason: str  #: why, or why not
 
 
 _structures: dict[type[Problem], Structure] = {}
