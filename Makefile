@@ -3,18 +3,20 @@
 # make test-all  the same with the slow tests
 # make test-gpu  the kernels for GPUs on a GPU, where there is one
 # make lint      lint and types alone
+# make docs      the documentation, into docs/_build/html
 # make demo      train a template VAE on the built-in corpus, look at what it learnt, write with it
 # make clean     remove what was built; runs/ stays
 
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+DOCS_READY := .venv/.docs-ready
 PARALLEL := --numprocesses auto --dist loadfile
 MODELS := $(BIN)/python -m models
 TRAIN := $(MODELS) train --config models/configs
 DEMO_TABLE := name[The Copper Kettle], eatType[pub], food[Georgian], area[old town]
 
-.PHONY: setup test test-all test-gpu lint demo clean
+.PHONY: setup test test-all test-gpu lint docs demo clean
 
 setup: $(READY)
 
@@ -33,11 +35,18 @@ lint: setup
 test: lint
 	$(BIN)/pytest $(PARALLEL)
 
-test-all: lint
+test-all: lint $(DOCS_READY)
 	$(BIN)/pytest $(PARALLEL) -m 'slow or not slow'
 
 test-gpu: setup
 	$(BIN)/pytest -rs tests/ops/triton/test_on_gpu.py tests/ops/triton/test_launches.py
+
+$(DOCS_READY): $(READY)
+	$(BIN)/pip install --constraint constraints.txt --editable '.[docs]'
+	touch $(DOCS_READY)
+
+docs: $(DOCS_READY)
+	$(BIN)/python -m sphinx -W --keep-going docs docs/_build/html
 
 demo: setup
 	rm -rf runs/demo runs/demo-rnnlm
@@ -59,6 +68,6 @@ demo: setup
 	@echo '  $(MODELS) --help'
 
 clean:
-	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build docs/_build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f structdist/ops/native/_kernels*.so
 	find structdist models benchmarks tests -name __pycache__ -prune -exec rm -rf {} +

@@ -16,12 +16,14 @@ BENCHMARKS = [*TORCH_STRUCT, "pytorch-crf>=0.7.2", "rich>=13", "typer>=0.12", "m
 MODELS = ["lightning>=2.4", "tensorboard>=2.16", "jsonargparse[signatures]>=4.49", "rich>=13"]
 MODELS += ["numpy>=1.26", "jinja2>=3.1"]
 METRICS = ["sacrebleu>=2.4", "pycocoevalcap>=1.2", "nltk>=3.8", "rouge-score>=0.1.2"]
+DOCS = ["sphinx>=8.1", "furo>=2024.8.6", "myst-nb>=1.2", "latex2mathml>=3.77", "matplotlib>=3.8"]
 EXTRAS = {
     "torch-struct": TORCH_STRUCT,
     "triton": TRITON,
     "benchmarks": BENCHMARKS,
     "models": MODELS,
     "metrics": METRICS,
+    "docs": [*DOCS, *TORCH_STRUCT],
     "browser": ["selenium>=4.20"],  # drives chromium, for the tests of the report's script
 }
 TOOLS = ["pytest>=8", "hypothesis>=6.100", "numpy>=1.26", "ruff>=0.6", "mypy>=1.11"]

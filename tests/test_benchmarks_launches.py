@@ -29,7 +29,7 @@ from structdist.ops import Chain, noise, registry
 from structdist.ops.native import library
 from tests.test_benchmarks_foreign import BOXED
 
-PAGE = Path(__file__).parent.parent / "docs" / "gpu.md"
+PAGE = Path(__file__).parent.parent / "docs" / "guide" / "performance.md"
 CPU, META = torch.device("cpu"), torch.device("meta")
 SIZE = Size(batch=3, length=6, states=4)
 LOG_Z, SAMPLE = OPERATIONS["log-z"], OPERATIONS["sample"]

@@ -28,7 +28,7 @@ PUBLIC = public_callables()
 @pytest.mark.parametrize("name", PUBLIC)
 def test_examples_run(name: str):
     """Each in a namespace of its own, so that a reader can copy it."""
-    found = [test for test in doctest.DocTestFinder().find(PUBLIC[name], name, globs={})]
+    found = doctest.DocTestFinder().find(PUBLIC[name], name, globs={})
     assert any(test.examples for test in found), f"{name} has no example"
     runner = doctest.DocTestRunner(verbose=False)
     for test in found:

@@ -17,11 +17,3 @@ def test_every_python_block_runs():
         lines_above = text.count("\n", 0, block.start(1))
         source = "\n" * lines_above + block[1]
         exec(compile(source, str(README), "exec"), namespace)
-
-
-def test_every_file_it_names_exists():
-    path = r"(?:`|\]\()((?:structdist|benchmarks|models|tests)/[\w/.-]*)"
-    named = re.findall(path, README.read_text())
-    assert len(named) > 10
-    for path in named:
-        assert (ROOT / path).exists(), path

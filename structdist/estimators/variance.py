@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 def log_variance_ratio(gradients: Tensor) -> float:
-    """Of independent estimates `[N, D]`: the mean over coordinates of log(Var / |mean|).
+    """Of independent estimates `[N, D]`: the mean over coordinates of `log(Var / |mean|)`.
 
     Section 5.1 of Fu et al. (2020). A coordinate that never changes, such as the embedding of a
     word that no draw met, or whose mean is 0, has no such ratio and is left out; if all are, the
