@@ -227,6 +227,7 @@ CRF_API = {
     "has_rsample",
     "icdf",
     "lengths",
+    "log_evidence",
     "log_partition",
     "log_prob",
     "marginals",

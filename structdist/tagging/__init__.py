@@ -1,10 +1,12 @@
 """Tagging: tags and spans in all their forms, and what a chain says of each token.
 
 `schemes` says which tags may follow which, `spans` turns tags, triples and segments into each
-other, and `decoding` makes lists of labels and their probabilities out of distributions.
+other, `decoding` makes lists of labels and their probabilities out of distributions, and `layers`
+has those whose states have names.
 """
 
 from structdist.tagging.decoding import confidence, decode, encode
+from structdist.tagging.layers import SpanChain, TagChain
 from structdist.tagging.schemes import (
     OUTSIDE,
     AllowedTransitions,
@@ -25,6 +27,8 @@ __all__ = [
     "OUTSIDE",
     "AllowedTransitions",
     "Span",
+    "SpanChain",
+    "TagChain",
     "allowed_transitions",
     "confidence",
     "decode",
