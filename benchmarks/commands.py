@@ -54,6 +54,7 @@ from benchmarks.session import progress_bar, start
 from benchmarks.spans.command import spans
 from benchmarks.structure import Structure
 from benchmarks.structures import LINEAR_CHAIN, SEMI_MARKOV
+from benchmarks.tagging.command import tagging
 from benchmarks.timing import Limits
 
 app = typer.Typer(
@@ -64,6 +65,7 @@ app = typer.Typer(
 )
 app.command()(gradients)
 app.command()(spans)
+app.command()(tagging)
 
 USUAL_SIZES = LINEAR_CHAIN.usual_sizes
 LOAD_SIZES = "100x38x20"

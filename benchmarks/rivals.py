@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @lru_cache(1)
-def _torch_struct_class() -> type[torch_struct.LinearChainCRF]:
+def torch_struct_class() -> type[torch_struct.LinearChainCRF]:
     import torch_struct
 
     class QuietChain(torch_struct.LinearChainCRF):
@@ -30,7 +30,7 @@ def _torch_struct_class() -> type[torch_struct.LinearChainCRF]:
 
 
 def _chain(emissions: Tensor, transitions: Tensor) -> torch_struct.LinearChainCRF:
-    return _torch_struct_class()(_edges(emissions, transitions))
+    return torch_struct_class()(_edges(emissions, transitions))
 
 
 def _edges(emissions: Tensor, transitions: Tensor) -> Tensor:

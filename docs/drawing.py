@@ -6,6 +6,7 @@ Time runs to the right and states downwards, in all of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
@@ -91,7 +92,7 @@ def lattice(
 def bands(ax: Axes, labels: Tensor, starts: Tensor, title: str = "") -> None:
     """A segmentation: labels [T] as colours, with a gap before each segment that begins."""
     begins = [*starts.nonzero().flatten().tolist(), len(labels)]
-    for first, end in zip(begins[:-1], begins[1:], strict=True):
+    for first, end in pairwise(begins):
         color = STATES[int(labels[first])]
         ax.axvspan(first - 0.4, end - 0.6, color=color, alpha=0.85, lw=0)
     ax.set_yticks([])

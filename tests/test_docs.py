@@ -114,9 +114,8 @@ def broken_links(site: Path) -> Iterator[str]:
                 continue
             file = (page.parent / unquote(parts.path)).resolve() if parts.path else page
             anchor = unquote(parts.fragment)
-            if not file.exists():
-                yield f"{page.relative_to(site)}: {target}"
-            elif anchor and file in pages and anchor not in pages[file].anchors:
+            anchors = pages[file].anchors if file in pages else {anchor}
+            if not file.exists() or (anchor and anchor not in anchors):
                 yield f"{page.relative_to(site)}: {target}"
 
 

@@ -88,7 +88,8 @@ class IMLE(Estimator):
         >>> scores = torch.zeros(6, 4, requires_grad=True)
         >>> dist = LinearChainCRF(scores, torch.zeros(4, 4))
         >>> reward = lambda z: z[..., 0].sum(-1) ** 2
-        >>> IMLE(num_samples=8, step=0.5, exact_draws=True).estimate(dist, reward).surrogate.backward()
+        >>> imle = IMLE(num_samples=8, step=0.5, exact_draws=True)
+        >>> imle.estimate(dist, reward).surrogate.backward()
         >>> scores.grad.shape
         torch.Size([6, 4])
     """
