@@ -25,7 +25,7 @@ EXTRAS = {
     "benchmarks": BENCHMARKS,
     "models": MODELS,
     "metrics": METRICS,
-    "docs": [*DOCS, *TORCH_STRUCT],
+    "docs": [*DOCS, *TORCH_STRUCT, "pytorch-crf>=0.7.2", *PYRO],
     "browser": ["selenium>=4.20"],  # drives chromium, for the tests of the report's script
 }
 TOOLS = ["pytest>=8", "hypothesis>=6.100", "numpy>=1.26", "ruff>=0.6", "mypy>=1.11"]

@@ -10,6 +10,8 @@ ROOT = DOCS.parent
 sys.path[:0] = [str(DOCS / "_extensions"), str(ROOT)]
 os.environ["PYTHONPATH"] = os.pathsep.join([str(DOCS), str(ROOT)])  # for the tutorials
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # their tensors are small
+if "STRUCTDIST_DATA" in os.environ:  # they run in folders of their own
+    os.environ["STRUCTDIST_DATA"] = str(Path(os.environ["STRUCTDIST_DATA"]).resolve())
 
 import structdist  # noqa: E402
 
@@ -26,7 +28,10 @@ extensions = [
 ]
 exclude_patterns = ["_build"]
 nitpicky = True
-nitpick_ignore_regex = [("py:.*", r"(?!structdist\b).*")]  # what is not ours is not in our index
+nitpick_ignore_regex = [
+    ("py:.*", r"(?!structdist\b).*"),  # what is not ours is not in our index
+    ("py:class", r"structdist\.(base\.(Self|Parameters)|linear_chain\.Chains)"),
+]
 
 # Pages are Markdown; those with code cells are run anew at every build.
 myst_enable_extensions = ["deflist", "dollarmath"]

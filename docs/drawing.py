@@ -74,7 +74,7 @@ def lattice(
         for i in range(num_states):
             for j in range(num_states):
                 probability = float(edge_marginals[t, i, j])
-                ax.plot([t, t + 1], [i, j], color=BLUE, alpha=0.15, lw=0.3 + 7 * probability)
+                ax.plot([t, t + 1], [i, j], color=BLUE, alpha=0.35, lw=0.3 + 7 * probability)
     if path is not None:
         ax.plot(range(num_steps), path.tolist(), color=RED, lw=1.6, zorder=2)
     for k in range(num_states):

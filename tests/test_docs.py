@@ -28,7 +28,7 @@ ids = {"ids": lambda path: str(path.relative_to(ROOT))}
 def documented() -> set[str]:
     """Full names of all that the reference has an entry for."""
     text = "\n".join(path.read_text() for path in (DOCS / "api").glob("*.md"))
-    return set(re.findall(r"^\.\. auto\w+:: ([\w.]+)$", text, re.MULTILINE))
+    return set(re.findall(r"^\.\. (?:auto\w+|py:data):: ([\w.]+)$", text, re.MULTILINE))
 
 
 @pytest.mark.parametrize("module", PUBLIC_MODULES)

@@ -18,8 +18,6 @@ REDUCTIONS = ("none", "sum", "mean", "token_mean")
 class CRF(nn.Module):
     """`torchcrf.CRF` by the kernels of this package: the same arguments, answers and errors.
 
-        from structdist.compat import CRF    # instead of: from torchcrf import CRF
-
     Args:
         num_tags: the number of tags `K`.
         batch_first: whether tensors are `[B, T, ...]`; by default they are `[T, B, ...]`.
@@ -28,6 +26,7 @@ class CRF(nn.Module):
     `[K, K]`, from a tag to the next. They have pytorch-crf's names, so that a `state_dict` of
     either layer loads into the other.
 
+    Example:
         >>> import torch
         >>> from structdist.compat import CRF
         >>> crf = CRF(num_tags=3, batch_first=True)

@@ -56,6 +56,7 @@ def decode(dist: Tagged, names: Sequence[str] | None = None) -> list[list[int]] 
     They are integers or, with the `names` of all `K` labels, strings. Of a `SemiMarkovCRF` they are
     the labels of tokens. A batch of several dimensions is one list of all its chains, in order.
 
+    Example:
         >>> import torch
         >>> from structdist import LinearChainCRF, tagging
         >>> emissions = torch.tensor([[[2.0, 0.0], [0.0, 1.0]], [[0.0, 3.0], [0.0, 0.0]]])
@@ -85,6 +86,7 @@ def confidence(dist: Tagged, labels: Tensor | None = None) -> Tensor:
     is its marginal, summed over all paths that have it there. Zeros stand beyond the lengths. How
     probable a path is as a whole is `dist.log_prob(path).exp()`.
 
+    Example:
         >>> import torch
         >>> from structdist import LinearChainCRF, tagging
         >>> dist = LinearChainCRF(torch.tensor([[0.0, 1.0], [0.0, 0.0]]), torch.zeros(2, 2))

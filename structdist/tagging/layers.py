@@ -28,6 +28,7 @@ class TagChain(LinearChain):
         start, end: whether to learn scores `[K]` of the first and of the last tag.
         init_std, device, dtype: as in `LinearChain`.
 
+    Example:
         >>> import torch
         >>> from structdist import tagging
         >>> tags = tagging.tag_names(["person", "place"], "BIO")
@@ -91,6 +92,7 @@ class SpanChain(SemiMarkov):
         longest: the most tokens that a span may have.
         durations, start, end, init_std, device, dtype: as in `SemiMarkov`.
 
+    Example:
         >>> import torch
         >>> from structdist import tagging
         >>> crf = tagging.SpanChain(["O", "person", "place"], longest=4)

@@ -77,6 +77,7 @@ class Discrete(_Wrapped):
     Args:
         dist: a `LinearChainCRF` or a `SemiMarkovCRF`.
 
+    Example:
         >>> import pyro, torch
         >>> from structdist import LinearChainCRF
         >>> from structdist.contrib.pyro import Discrete
@@ -132,13 +133,31 @@ class Relaxed(_Pathwise):
     Args:
         dist: a `LinearChainCRF` or a `SemiMarkovCRF`.
         temperature: how soft the rows are; a number, or a tensor that broadcasts to `[*B]`.
+
+    Example:
+        >>> import pyro, torch
+        >>> from structdist import LinearChainCRF
+        >>> from structdist.contrib.pyro import Relaxed
+        >>> crf = LinearChainCRF(torch.zeros(4, 2), torch.zeros(2, 2))
+        >>> z = pyro.sample("z", Relaxed(crf, temperature=0.5))
+        >>> torch.allclose(z.sum(-1), torch.ones(4))
+        True
     """
 
     _kind = structdist.Relaxed
 
 
 class StraightThrough(_Pathwise):
-    """Exact draws, with the gradient of their relaxation. The arguments are those of `Relaxed`."""
+    """Exact draws, with the gradient of their relaxation. The arguments are those of `Relaxed`.
+
+    Example:
+        >>> import pyro, torch
+        >>> from structdist import LinearChainCRF
+        >>> from structdist.contrib.pyro import StraightThrough
+        >>> crf = LinearChainCRF(torch.zeros(4, 2), torch.zeros(2, 2))
+        >>> pyro.sample("z", StraightThrough(crf, temperature=0.5)).sum(-1)
+        tensor([1., 1., 1., 1.])
+    """
 
     _kind = structdist.StraightThrough
 
