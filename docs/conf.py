@@ -41,6 +41,8 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_execution_show_tb = True
 nb_merge_streams = True
+nb_code_prompt_show = "show the code"
+nb_code_prompt_hide = "hide the code"
 
 # Docstrings: single backticks are code, and shapes say more than annotations.
 default_role = "code"
