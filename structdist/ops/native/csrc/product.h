@@ -128,7 +128,7 @@ template <class T, int R, int V> struct Tile {
 
 // Rows [Kp] that are not neighbours in memory; 1 or 4 of them.
 template <class T> struct Rows {
-  const T* at[4];
+  const T* at[4]{};
 
   // `rows` rows, the first of which is given, each `stride` after the one before; where there are
   // fewer than `rows`, the first stands in for the others.
@@ -155,34 +155,51 @@ inline void product_tile(const Factors<T>& one, const Factors<T>* other, T* out,
   tile.each([&](int r, int v, vec& total) { reinterpret_cast<vec*>(out + r * kp + j)[v] = total; });
 }
 
-template <class T, int V>
-inline int64_t single_row_tiles(const Factors<T>& one, const Factors<T>* other, T* out, int64_t k,
-                                int64_t kp, int64_t j) {
+// A product into [rows, Kp], or the sum of two (the second may be none).
+template <class T> struct Product {
+  Factors<T> one;
+  const Factors<T>* other;
+  T* out;
+
+  template <int R, int V> inline void tile(int64_t j, int64_t k, int64_t kp) const {
+    product_tile<T, R, V>(one, other, out, j, k, kp);
+  }
+};
+
+template <class T, int V, class... Products>
+inline int64_t single_row_tiles(int64_t j, int64_t k, int64_t kp, const Products&... products) {
   for (; j + V * lanes<T>() <= kp; j += V * lanes<T>())
-    product_tile<T, 1, V>(one, other, out, j, k, kp);
+    (products.template tile<1, V>(j, k, kp), ...);
   return j;
+}
+
+// Products of 1 or 4 rows. Several of them go together, column by column, so that a matrix which
+// they share is still in the nearest cache for the second.
+template <class T, class... Products>
+void multiply(int64_t rows, int64_t k, int64_t kp, const Products&... products) {
+  if (rows == 1) {
+    int64_t j = single_row_tiles<T, 8>(0, k, kp, products...);
+    j = single_row_tiles<T, 4>(j, k, kp, products...);
+    single_row_tiles<T, 1>(j, k, kp, products...);
+    return;
+  }
+  for (int64_t j = 0; j < kp;) {
+    const int64_t width = tile_width((kp - j) / lanes<T>());
+    if (width == 3)
+      (products.template tile<4, 3>(j, k, kp), ...);
+    else if (width == 2)
+      (products.template tile<4, 2>(j, k, kp), ...);
+    else
+      (products.template tile<4, 1>(j, k, kp), ...);
+    j += width * lanes<T>();
+  }
 }
 
 // One product, or the sum of two, into [rows, Kp]; of 1 or 4 rows.
 template <class T>
 void times(int64_t rows, const Factors<T>& one, const Factors<T>* other, T* out, int64_t k,
            int64_t kp) {
-  if (rows == 1) {
-    int64_t j = single_row_tiles<T, 8>(one, other, out, k, kp, 0);
-    j = single_row_tiles<T, 4>(one, other, out, k, kp, j);
-    single_row_tiles<T, 1>(one, other, out, k, kp, j);
-    return;
-  }
-  for (int64_t j = 0; j < kp;) {
-    const int64_t width = tile_width((kp - j) / lanes<T>());
-    if (width == 3)
-      product_tile<T, 4, 3>(one, other, out, j, k, kp);
-    else if (width == 2)
-      product_tile<T, 4, 2>(one, other, out, j, k, kp);
-    else
-      product_tile<T, 4, 1>(one, other, out, j, k, kp);
-    j += width * lanes<T>();
-  }
+  multiply<T>(rows, k, kp, Product<T>{one, other, out});
 }
 
 // Rows [rows, Kp] that are neighbours, times a matrix.
