@@ -193,6 +193,21 @@ def pointers(*tensors: Tensor | None) -> list[int | None]:
     return [None if tensor is None else tensor.data_ptr() for tensor in tensors]
 
 
+class Temperatures:
+    """Where a kernel finds the temperature of each draw [S, N]; keep it as long as that runs."""
+
+    numbers: Tensor | ctypes.c_double
+    place: tuple[int, ...]  # an address, and strides from sample to sample and chain to chain
+
+    def __init__(self, temperature: float | Tensor, shape: Sequence[int]) -> None:
+        if isinstance(temperature, Tensor):
+            self.numbers = temperature.to("cpu", torch.float64).expand(shape)
+            self.place = self.numbers.data_ptr(), *self.numbers.stride()
+        else:
+            self.numbers = ctypes.c_double(temperature)
+            self.place = ctypes.addressof(self.numbers), 0, 0
+
+
 # For tensors on the CPU; each has a plain twin in ops/finite.py ------------------------------
 
 
