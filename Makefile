@@ -9,7 +9,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
-PARALLEL := --numprocesses auto --dist loadfile
+PARALLEL := --numprocesses auto --dist loadfile --no-loadscope-reorder
 MODELS := $(BIN)/python -m models
 TRAIN := $(MODELS) train --config models/configs
 DEMO_TABLE := name[The Copper Kettle], eatType[pub], food[Georgian], area[old town]
