@@ -22,6 +22,7 @@ from benchmarks import scaling as scaling_benchmark
 from benchmarks import train_step as train_step_benchmark
 from benchmarks.cards import CARDS, Card
 from benchmarks.contenders import CONTENDERS, Contender, at_home
+from benchmarks.faults.command import faults
 from benchmarks.gradients.command import gradients
 from benchmarks.neighbours import busy_neighbours
 from benchmarks.operations import OPERATIONS, SEGMENT_OPERATIONS, Operation
@@ -63,6 +64,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_show_locals=False,
 )
+app.command()(faults)
 app.command()(gradients)
 app.command()(spans)
 app.command()(tagging)

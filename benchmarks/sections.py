@@ -8,6 +8,8 @@ from pathlib import Path
 
 from benchmarks import load, overhead, plots
 from benchmarks.checks import GRADIENT_TOLERANCE
+from benchmarks.faults.cases import HALF_TOLERANCE, TOLERANCE
+from benchmarks.faults.tables import fault_tables, plot_faults
 from benchmarks.gradients.errors import YARDSTICK
 from benchmarks.gradients.plots import plot_gradients
 from benchmarks.gradients.quality import ERRORS_TO_TELL
@@ -371,5 +373,19 @@ SECTIONS = {
             "crf_seconds": "CRF seconds",
             "crf_bytes": "CRF peak",
         },
+    ),
+    "faults": Section(
+        "Hard cases",
+        "What a linear chain gives in cases that are known to go wrong, asked of each library by "
+        "its documented use. Right is an answer within "
+        f"{TOLERANCE:g} of forward-backward in float64 (in half precision {HALF_TOLERANCE:g}), "
+        "errors being relative to the largest entry, or to 1 if that is less; a sampler is right "
+        f"unless chi-square of whole paths has p < {LEVEL:.0e}. An error is what the library "
+        "raised, which may be the answer that it promises: pytorch-crf says that it takes no empty "
+        "sentences. What a library does not offer counts neither for nor against it.",
+        fault_tables,
+        plot_faults,
+        ("case", "question", "contender"),
+        {},
     ),
 }
