@@ -6,6 +6,8 @@ seed in 10,000.
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -269,3 +271,10 @@ def test_temperatures_expand():
     wide = Relaxed(crf, temperature).expand((4, 2))
     assert wide.drawn.temperature.shape == (4, 2)
     assert wide.rsample((3,)).shape == (3, 4, 2, T, K)
+
+
+def test_without_pyro_the_import_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "pyro", None)
+    monkeypatch.delitem(sys.modules, "structdist.contrib.pyro")
+    with pytest.raises(ImportError, match=r'pip install "structdist\[pyro\]"'):
+        importlib.import_module("structdist.contrib.pyro")
