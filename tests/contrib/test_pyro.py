@@ -238,6 +238,8 @@ def test_relaxed_draws_pass_validation_and_other_rows_do_not():
     assert site.log_prob(Relaxed(crf, 0.5).rsample()).isfinite()
     with pytest.raises(ValueError, match="value must lie in"):
         site.log_prob(torch.ones(T, K))
+    kinds = Discrete(crf), StraightThrough(crf), Relaxed(crf)
+    assert [kind.support.is_discrete for kind in kinds] == [True, True, False]
 
 
 # Shapes ---------------------------------------------------------------------------------------
