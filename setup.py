@@ -11,6 +11,7 @@ ROOT = Path(__file__).parent
 VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "structdist/__init__.py").read_text())[1]
 
 TORCH_STRUCT = ["torch-struct>=0.5"]
+PYRO = ["pyro-ppl>=1.9"]
 TRITON = ["triton>=3.0; platform_system == 'Linux'"]  # which torch brings along where it has CUDA
 BENCHMARKS = [*TORCH_STRUCT, "pytorch-crf>=0.7.2", "rich>=13", "typer>=0.12", "matplotlib>=3.8"]
 MODELS = ["lightning>=2.4", "tensorboard>=2.16", "jsonargparse[signatures]>=4.49", "rich>=13"]
@@ -18,6 +19,7 @@ MODELS += ["numpy>=1.26", "jinja2>=3.1"]
 METRICS = ["sacrebleu>=2.4", "pycocoevalcap>=1.2", "nltk>=3.8", "rouge-score>=0.1.2"]
 EXTRAS = {
     "torch-struct": TORCH_STRUCT,
+    "pyro": PYRO,
     "triton": TRITON,
     "benchmarks": BENCHMARKS,
     "models": MODELS,
@@ -26,7 +28,7 @@ EXTRAS = {
 }
 TOOLS = ["pytest>=8", "hypothesis>=6.100", "numpy>=1.26", "ruff>=0.6", "mypy>=1.11"]
 TOOLS += ["pytest-xdist>=3.5"]
-EXTRAS["dev"] = [*BENCHMARKS, *MODELS, *METRICS, *TRITON, *TOOLS]
+EXTRAS["dev"] = [*BENCHMARKS, *MODELS, *METRICS, *PYRO, *TRITON, *TOOLS]
 
 # Plain C++ behind C names, loaded with ctypes: it needs no torch to build and fits every version.
 # Where it does not compile, the install goes on without it, and torch does the work.

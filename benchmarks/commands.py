@@ -22,6 +22,7 @@ from benchmarks import scaling as scaling_benchmark
 from benchmarks import train_step as train_step_benchmark
 from benchmarks.cards import CARDS, Card
 from benchmarks.contenders import CONTENDERS, Contender, at_home
+from benchmarks.faults.command import faults
 from benchmarks.gradients.command import gradients
 from benchmarks.neighbours import busy_neighbours
 from benchmarks.operations import OPERATIONS, SEGMENT_OPERATIONS, Operation
@@ -54,6 +55,7 @@ from benchmarks.session import progress_bar, start
 from benchmarks.spans.command import spans
 from benchmarks.structure import Structure
 from benchmarks.structures import LINEAR_CHAIN, SEMI_MARKOV
+from benchmarks.tagging.command import tagging
 from benchmarks.timing import Limits
 
 app = typer.Typer(
@@ -62,8 +64,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_show_locals=False,
 )
+app.command()(faults)
 app.command()(gradients)
 app.command()(spans)
+app.command()(tagging)
 
 USUAL_SIZES = LINEAR_CHAIN.usual_sizes
 LOAD_SIZES = "100x38x20"

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from benchmarks import load, overhead, plots
 from benchmarks.checks import GRADIENT_TOLERANCE
+from benchmarks.faults.cases import HALF_TOLERANCE, TOLERANCE
+from benchmarks.faults.tables import fault_tables, plot_faults
 from benchmarks.gradients.errors import YARDSTICK
 from benchmarks.gradients.plots import plot_gradients
 from benchmarks.gradients.quality import ERRORS_TO_TELL
@@ -32,6 +34,7 @@ from benchmarks.tables import (
     number,
     ratio,
 )
+from benchmarks.tagging.tables import plot_tagging, tagging_tables
 
 
 @dataclass(frozen=True)
@@ -348,5 +351,41 @@ SECTIONS = {
         plot_spans,
         ("tagger", "seed"),
         {"dev.f1": "dev F1", "test.f1": "test F1", "seconds": "seconds"},
+    ),
+    "tagging": Section(
+        "One tagger, the CRF of each library",
+        "The same encoder (words, spelling, an LSTM in both directions; nothing pretrained), the "
+        "same initial parameters, order of sentences and optimiser for a seed, under the "
+        "linear-chain CRF of each library, used as its documentation says. Training forbids "
+        "nothing. Each seed is scored at the epoch with its best F1 on dev; mean and standard "
+        "deviation over seeds. Without constraints, an I tag that follows nothing of its label "
+        "begins an entity, as in conlleval; with them, such tags have a score of -1e9. Seconds are "
+        "CPU time, the median over epochs and seeds; the CRF is its loss and gradients, timed "
+        "apart from encoder and optimiser. Peak memory is what the CRF allocates through torch at "
+        "one time for the longest training sentences of a batch.",
+        tagging_tables,
+        plot_tagging,
+        ("library", "seed"),
+        {
+            "free.f1": "test F1",
+            "constrained.f1": "test F1, constrained",
+            "seconds": "seconds",
+            "crf_seconds": "CRF seconds",
+            "crf_bytes": "CRF peak",
+        },
+    ),
+    "faults": Section(
+        "Hard cases",
+        "What a linear chain gives in cases that are known to go wrong, asked of each library by "
+        "its documented use. Right is an answer within "
+        f"{TOLERANCE:g} of forward-backward in float64 (in half precision {HALF_TOLERANCE:g}), "
+        "errors being relative to the largest entry, or to 1 if that is less; a sampler is right "
+        f"unless chi-square of whole paths has p < {LEVEL:.0e}. An error is what the library "
+        "raised, which may be the answer that it promises: pytorch-crf says that it takes no empty "
+        "sentences. What a library does not offer counts neither for nor against it.",
+        fault_tables,
+        plot_faults,
+        ("case", "question", "contender"),
+        {},
     ),
 }

@@ -183,11 +183,25 @@ class StructuredDistribution(Distribution):
     def condition(self: Self, observed: Tensor) -> Self:
         """Given some labels: integers `[*B, T]`, -1 where unknown.
 
-        The new `log_partition` minus this one is the log probability of what was observed.
+        Their own log probability is `log_evidence(observed)`.
         """
         require_integers("observed", observed)
         observed = self._broadcast("observed", observed, self.event_shape[:1])
         return self.restrict(self._parameters.allowed_by(observed, self._validating))
+
+    def log_evidence(self, observed: Tensor) -> Tensor:
+        """`[*B]`: the log probability of some labels: integers `[*B, T]`, -1 where unknown.
+
+        It adds up all paths that have them: 0 if nothing is known, and -inf if there is no such
+        path. With all labels known it is `log_prob`.
+        """
+        return self._log_evidence(self.condition(observed))
+
+    def _log_evidence(self: Self, given: Self) -> Tensor:
+        """`[*B]`, of what `given` was conditioned on."""
+        given = given._like(given._parameters)
+        given._validate_args = False  # to have no path is a probability of 0, not an error
+        return given.log_partition - self.log_partition
 
     def restrict(self: Self, allowed: Tensor) -> Self:
         """Within a bool mask of what is allowed, `[*B, *event_shape]`."""

@@ -25,6 +25,18 @@ def lengths_from_mask(mask: Tensor) -> Tensor:
     return in_use.sum(-1)
 
 
+def lengths_or_mask(lengths: Tensor | None, mask: Tensor | None, num_steps: int) -> Tensor | None:
+    """Lengths `[*B]`, from a mask `[*B, T]` if that is what was given; None if neither was."""
+    if mask is None:
+        return lengths
+    if lengths is not None:
+        raise ValueError("lengths and mask say the same: give one of them")
+    found = lengths_from_mask(mask)
+    if mask.shape[-1] != num_steps:
+        raise ValueError(f"mask must be [*B, {num_steps}], got {tuple(mask.shape)}")
+    return found
+
+
 def _require_ones_then_zeros(mask: Tensor, in_use: Tensor) -> None:
     if mask.dtype != torch.bool and not (in_use | (mask == 0)).all():
         raise ValueError("mask must hold zeros and ones")

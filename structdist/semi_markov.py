@@ -241,14 +241,28 @@ class SemiMarkovCRF(StructuredDistribution):
 
         `labels` are integers in `0..K-1`. `starts` are 1 where a segment begins and 0 where none
         does, or bool. `observed` is a partial path, which says both: k where a segment of label k
-        begins, K + k where it goes on. The new `log_partition` minus this one is the log
-        probability of what was observed. Labels alone take no memory; what is known of boundaries
-        makes scores of segments, O(T L K) whenever something is asked.
+        begins, K + k where it goes on. The log probability of all this is `log_evidence`, with the
+        same arguments. Labels alone take no memory; what is known of boundaries makes scores of
+        segments, O(T L K) whenever something is asked.
         """
         known: Any = self if observed is None else super().condition(observed)
         if labels is not None:
             known = known._given_labels(labels)
         return known if starts is None else known._given_starts(starts)
+
+    def log_evidence(
+        self,
+        observed: Tensor | None = None,
+        *,
+        labels: Tensor | None = None,
+        starts: Tensor | None = None,
+    ) -> Tensor:
+        """`[*B]`: the log probability of some labels and boundaries, as `condition` takes them.
+
+        It adds up all segmentations that have them: 0 if nothing is known, and -inf if there is
+        none.
+        """
+        return self._log_evidence(self.condition(observed, labels=labels, starts=starts))
 
     def _given_labels(self, labels: Tensor) -> SemiMarkovCRF:
         require_integers("labels", labels)

@@ -84,9 +84,11 @@ def test_kernels_know_nothing_of_the_classes(path: Path):
 
 
 def optional_packages(path: Path) -> set[str]:
-    """Of the plugin into torch-struct, and of kernels that are imported when first launched."""
+    """Of what connects to other libraries, and of kernels that are imported when launched."""
     if path.parent.name == "compat":
         return {"torch_struct"}
+    if path.parent.parent.name == "contrib":
+        return {path.parent.name}
     return {"triton"} if path.parent.name == "kernels" else set()
 
 
@@ -100,6 +102,7 @@ PUBLIC_MODULES = (
     "structdist",
     "structdist.nn",
     "structdist.compat",
+    "structdist.contrib.pyro",
     "structdist.estimators",
     "structdist.tagging",
 )
@@ -227,6 +230,7 @@ CRF_API = {
     "has_rsample",
     "icdf",
     "lengths",
+    "log_evidence",
     "log_partition",
     "log_prob",
     "marginals",
@@ -315,7 +319,7 @@ import sys
 
 class Blocked:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {"torch_struct", "numpy", "torchcrf", "rich", "typer"}:
+        if name.split(".")[0] in {"torch_struct", "pyro", "numpy", "torchcrf", "rich", "typer"}:
             raise ModuleNotFoundError(f"{name} is blocked", name=name)
 
 sys.meta_path.insert(0, Blocked())

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-import importlib
 import inspect
 import pickle
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -605,12 +603,3 @@ def test_one_scored_node_cannot_become_an_edge(num_steps: int) -> None:
     emissions[1, 0, 2] = 1.0
     with pytest.raises(ValueError, match=r"crf .*length 1 .*index \(1,\)"):
         to_torch_struct(LinearChainCRF(emissions, transitions, lengths))
-
-
-def test_without_torch_struct_the_import_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, "torch_struct", None)
-    monkeypatch.delitem(sys.modules, "structdist.compat")
-    with pytest.raises(ImportError, match=r'pip install "structdist\[torch-struct\]"'):
-        importlib.import_module("structdist.compat")

@@ -10,6 +10,7 @@ from torch.testing import assert_close
 
 import structdist.nn
 from structdist import LinearChain, LinearChainCRF
+from structdist.ops import enumerate_paths
 from tests.chains import seeded
 
 OUTSIDE, BEGIN, INSIDE = range(3)
@@ -112,6 +113,16 @@ def test_state_dict_round_trip():
     assert not torch.equal(source(emissions).mean, target(emissions).mean)
     target.load_state_dict(source.state_dict())
     assert torch.equal(source(emissions).mean, target(emissions).mean)
+
+
+def test_what_was_learnt_without_masks_loads_into_a_layer_with_them():
+    free, strict = LinearChain(3, end=True), bio_layer(end=True)
+    strict.load_state_dict(free.state_dict())
+    free.load_state_dict(strict.state_dict())
+    emissions = torch.randn(20, 6, 3, generator=seeded(1))
+    emissions[..., INSIDE] += 20.0
+    assert breaks_bio(free(emissions).argmax).any()
+    assert not breaks_bio(strict(emissions).argmax).any()
 
 
 def test_mask_is_a_copy_and_follows_the_module():
@@ -290,6 +301,71 @@ def test_bad_tags(tags: torch.Tensor):
 def test_tags_out_of_range():
     with pytest.raises(ValueError, match=r"0\.\.2 .* got 3 at step 0 of index \(0,\)"):
         LinearChain(3).loss(torch.zeros(2, 4, 3), torch.full((2, 4), 3))
+
+
+# Masks of tokens and partial labels ------------------------------------------------------------
+
+TOKENS = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.long, torch.float32])
+def test_a_mask_says_what_lengths_say(dtype: torch.dtype):
+    layer, emissions = bio_layer(), torch.randn(2, 4, 3, generator=seeded(0))
+    tags = torch.tensor([[0, 1, 2, 0], [1, 2, -100, -100]])
+    expected = layer.loss(emissions, tags, torch.tensor([4, 2]))
+    assert torch.equal(layer.loss(emissions, tags, mask=TOKENS.to(dtype)), expected)
+    assert layer(emissions, mask=TOKENS.to(dtype)).lengths.tolist() == [4, 2]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mask": TOKENS.flip(-1)}, r"mask .* at batch index \(1,\) it begins again"),
+        ({"mask": TOKENS[:, :3]}, r"mask must be \[\*B, 4\], got \(2, 3\)"),
+        ({"mask": TOKENS, "lengths": torch.tensor([4, 2])}, "give one of them"),
+    ],
+)
+def test_bad_masks_of_tokens(options: dict, message: str):
+    with pytest.raises(ValueError, match=message):
+        LinearChain(3)(torch.zeros(2, 4, 3), **options)
+
+
+def test_ignored_tags_are_summed_over():
+    """The loss is minus the log of the sum over all paths that have the known tags."""
+    layer = bio_layer(end=True, dtype=torch.float64)
+    emissions = torch.randn(2, 4, 3, generator=seeded(0), dtype=torch.float64).requires_grad_()
+    tags, lengths = torch.tensor([[0, -100, 2, -100], [-100, -100, 7, 7]]), torch.tensor([4, 2])
+    loss = layer.loss(emissions, tags, lengths, ignore_index=-100)
+    paths = enumerate_paths(4, 3)
+    known = (tags.unsqueeze(1) == -100) | (tags.unsqueeze(1) == paths)
+    fits = (known | (torch.arange(4) >= lengths.view(2, 1, 1))).all(-1)  # [B, P]
+    log_probs = layer(emissions, lengths).log_prob(paths.unsqueeze(1)).T
+    copies = torch.tensor([1.0, 9.0]).log()  # of each path, by what stands beyond the length
+    expected = -(log_probs.masked_fill(~fits, -torch.inf).logsumexp(-1) - copies).mean()
+    assert_close(loss, expected)
+    leaves = [emissions, *layer.parameters()]
+    assert_close(torch.autograd.grad(loss, leaves), torch.autograd.grad(expected, leaves))
+
+
+def test_ignored_tags_that_are_not_there_change_nothing():
+    layer, emissions = LinearChain(3, start=True), torch.randn(2, 4, 3, generator=seeded(0))
+    tags = torch.tensor([[0, 1, 2, 0], [1, 2, 0, 1]])
+    assert_close(layer.loss(emissions, tags, ignore_index=-100), layer.loss(emissions, tags))
+    assert layer.loss(emissions, torch.full((2, 4), -1), ignore_index=-1).item() == pytest.approx(
+        0.0, abs=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("tags", "message"),
+    [
+        ([[0, 1, 0, 0], [0, -1, 1, 2]], r"0\.\.2 .* got -1 at step 1 of index \(1,\)"),
+        ([[0, 1, 0, 0], [-100, 0, 2, -100]], r"tags at batch index \(1,\) are on no allowed path"),
+    ],
+)
+def test_partial_tags_that_cannot_be(tags: list, message: str):
+    with pytest.raises(ValueError, match=message):
+        bio_layer().loss(torch.zeros(2, 4, 3), torch.tensor(tags), ignore_index=-100)
 
 
 # Types and bad input -------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from structdist import (
     lengths_from_mask,
     tagging,
 )
+from structdist.compat import CRF
 from structdist.estimators import IMLE, AdaptiveStep, Estimate, Reinforce, estimator
 
 
@@ -129,3 +130,24 @@ def tags_and_spans(labels: Tensor, starts: Tensor) -> None:
     assert_type(tagging.events_from_spans(spans, [2], ["O", "x"], longest=3), Tensor)
     assert_type(tagging.spans_from_segments(labels, starts, ["x"]), list[list[tagging.Span]])
     assert_type(tagging.allowed_transitions(["O"]).allowed_start, Tensor)
+    assert_type(tagging.encode([["O", None]], ["O"]), Tensor)
+
+
+def tagging_layers(dist: LinearChainCRF, spans: SemiMarkovCRF, scores: Tensor) -> None:
+    assert_type(tagging.decode(dist), list[list[int]])
+    assert_type(tagging.decode(spans, ["O", "x"]), list[list[str]])
+    assert_type(tagging.confidence(dist), Tensor)
+    layer = tagging.TagChain(["O", "B-x", "I-x"], constraints="eval")
+    assert_type(layer(scores, mask=scores), LinearChainCRF)
+    assert_type(layer.decode(scores), list[list[str]])
+    assert_type(tagging.SpanChain(["O", "x"], 3).decode(scores), list[list[tagging.Span]])
+    assert_type(dist.log_evidence(scores), Tensor)
+    assert_type(spans.log_evidence(labels=scores), Tensor)
+
+
+def drop_in(emissions: Tensor, tags: Tensor) -> None:
+    layer = CRF(3, batch_first=True)
+    assert_type(layer(emissions, tags, reduction="mean"), Tensor)
+    assert_type(layer.decode(emissions), list[list[int]])
+    assert_type(layer.distribution(emissions), LinearChainCRF)
+    assert_type(layer.transitions, torch.nn.Parameter)

@@ -19,17 +19,26 @@ from benchmarks.options import (
     names_among,
 )
 from benchmarks.session import start
-from benchmarks.spans.corpus import CorpusError, read_corpus
+from benchmarks.spans.corpus import Corpus, CorpusError, read_corpus
 from benchmarks.spans.encoder import EncoderSizes
 from benchmarks.spans.taggers import TAGGERS
 from benchmarks.spans.training import Plan, run
 
+Data = Annotated[
+    Path,
+    typer.Option(envvar="STRUCTDIST_DATA", help="The folder that holds wnut17/, or that one."),
+]
+
+
+def corpus_at(data: Path) -> Corpus:
+    try:
+        return read_corpus(data)
+    except CorpusError as error:
+        raise typer.BadParameter(str(error), param_hint="--data") from None
+
 
 def spans(
-    data: Annotated[
-        Path,
-        typer.Option(envvar="STRUCTDIST_DATA", help="The folder that holds wnut17/, or that one."),
-    ],
+    data: Data,
     tagger: Annotated[
         Names | None,
         typer.Option(
@@ -51,10 +60,7 @@ def spans(
 ) -> None:
     """F1 of named entities on WNUT-17: a linear chain of tags beside chains of segments."""
     session = start("spans", torch.device("cpu"), threads, json, plot, markdown, compare)
-    try:
-        corpus = read_corpus(data)
-    except CorpusError as error:
-        raise typer.BadParameter(str(error), param_hint="--data") from None
+    corpus = corpus_at(data)
     plan = Plan(
         taggers=tagger or tuple(TAGGERS),
         seeds=range(seeds or (1 if quick else 3)),

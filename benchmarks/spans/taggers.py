@@ -11,18 +11,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from benchmarks.spans.batches import Batch
 from benchmarks.spans.encoder import Encoder
-from structdist.nn import LinearChain, SemiMarkov
 from structdist.tagging import (
     Span,
-    allowed_transitions,
+    SpanChain,
+    TagChain,
+    encode,
     segments_from_spans,
-    spans_from_segments,
     spans_from_tags,
     tag_names,
     tags_from_spans,
@@ -48,23 +47,19 @@ class Tagger(nn.Module, ABC):
 
 class LinearChainTagger(Tagger):
     def __init__(self, encoder: Encoder, labels: Sequence[str], longest: int) -> None:
-        self.tags = tag_names(labels[1:], "BIO")
-        super().__init__(encoder, labels, longest, len(self.tags))
-        masks = allowed_transitions(self.tags, "BIO")._asdict()
-        self.crf = LinearChain(len(self.tags), start=True, end=True, **masks)
+        tags = tag_names(labels[1:], "BIO")
+        super().__init__(encoder, labels, longest, len(tags))
+        self.crf = TagChain(tags, "BIO")
 
     def loss(self, batch: Batch) -> Tensor:
-        number_of = {tag: number for number, tag in enumerate(self.tags)}
         tags = tags_from_spans([s.spans for s in batch.sentences], batch.lengths, "BIO")
-        paths = torch.zeros_like(batch.words)
-        for row, sentence in zip(paths, tags, strict=True):
-            row[: len(sentence)] = torch.tensor([number_of[tag] for tag in sentence])
+        paths = encode(tags, self.crf.tags)
         return self.crf.loss(self.output(self.encoder(batch)), paths, batch.lengths)
 
     def find(self, batch: Batch) -> list[list[Span]]:
-        best = self.crf(self.output(self.encoder(batch)), batch.lengths).argmax
-        rows = zip(best.tolist(), batch.lengths.tolist(), strict=True)
-        return spans_from_tags([[self.tags[k] for k in row[:size]] for row, size in rows], "BIO")
+        return spans_from_tags(
+            self.crf.decode(self.output(self.encoder(batch)), batch.lengths), "BIO"
+        )
 
 
 class SemiMarkovTagger(Tagger):
@@ -72,8 +67,7 @@ class SemiMarkovTagger(Tagger):
 
     def __init__(self, encoder: Encoder, labels: Sequence[str], longest: int) -> None:
         super().__init__(encoder, labels, longest, self.scores_per_label * len(labels))
-        lengths = [1] + [longest] * (len(labels) - 1)
-        self.crf = SemiMarkov(len(labels), lengths, start=True, end=True)
+        self.crf = SpanChain(labels, longest)
 
     def scores(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """Emissions [B, T, K], and those of segments [B, T, L, K], if any."""
@@ -87,9 +81,7 @@ class SemiMarkovTagger(Tagger):
 
     def find(self, batch: Batch) -> list[list[Span]]:
         emissions, of_segments = self.scores(batch)
-        dist = self.crf(emissions, batch.lengths, of_segments)
-        segments = dist.labels_of(dist.argmax)
-        return spans_from_segments(*segments, self.labels, batch.lengths)
+        return self.crf.decode(emissions, batch.lengths, of_segments)
 
 
 class SemiMarkovEndsTagger(SemiMarkovTagger):

@@ -73,37 +73,63 @@ def measure(
     """Train a tagger, and score it as it was after the epoch with the best F1 on dev."""
     torch.manual_seed(seed)
     tagger = build(name, corpus, vocabulary, plan.sizes)
-    optimizer = torch.optim.Adam(tagger.parameters(), lr=plan.rate)
-    order = random.Random(seed)
-    losses, seconds, dev_scores = [], [], []
-    best = tagger.state_dict()
-    for epoch in range(1, plan.epochs + 1):
-        begin = time.process_time()
-        losses.append(_train(tagger, optimizer, plan, corpus, vocabulary, order))
-        seconds.append(time.process_time() - begin)
-        dev_scores.append(score(find(tagger, corpus.dev, vocabulary), _gold(corpus.dev)))
-        if dev_scores[-1].f1 > max((s.f1 for s in dev_scores[:-1]), default=-1.0):
-            best = copy.deepcopy(tagger.state_dict())
-        report(
-            f"{name}, seed {seed}, epoch {epoch}: loss {losses[-1]:.3f}, "
-            f"dev F1 {100 * dev_scores[-1].f1:.2f}, {seconds[-1]:.1f} s"
-        )
-    tagger.load_state_dict(best)
+    fitted = fit(tagger, seed, plan, corpus, vocabulary, lambda line: report(f"{name}, {line}"))
     found = find(tagger, corpus.test, vocabulary)
-    f1 = [s.f1 for s in dev_scores]
-    chosen = f1.index(max(f1))
     return Row(
         name,
         seed,
-        chosen + 1,
-        dev_scores[chosen],
-        score(found, _gold(corpus.test)),
-        recall_by_size(found, _gold(corpus.test)),
-        statistics.median(seconds),
+        fitted.epoch,
+        fitted.dev_scores[fitted.epoch - 1],
+        score(found, gold(corpus.test)),
+        recall_by_size(found, gold(corpus.test)),
+        statistics.median(fitted.seconds),
         sum(p.numel() for p in tagger.parameters()),
-        losses,
-        f1,
+        fitted.losses,
+        [s.f1 for s in fitted.dev_scores],
     )
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What was seen in training, epoch by epoch."""
+
+    losses: list[float]
+    seconds: list[float]  # of the CPU
+    dev_scores: list[Score]
+
+    @property
+    def epoch(self) -> int:
+        """The one with the best F1 on dev, from 1 up."""
+        f1 = [s.f1 for s in self.dev_scores]
+        return f1.index(max(f1)) + 1
+
+
+def fit(
+    tagger: Tagger,
+    seed: int,
+    plan: Plan,
+    corpus: Corpus,
+    vocabulary: Vocabulary,
+    report: Callable[[str], object],
+) -> Fitted:
+    """Train a tagger, and leave it as it was after the epoch with the best F1 on dev."""
+    optimizer = torch.optim.Adam(tagger.parameters(), lr=plan.rate)
+    order = random.Random(seed)
+    fitted, best = Fitted([], [], []), tagger.state_dict()
+    for epoch in range(1, plan.epochs + 1):
+        begin = time.process_time()
+        fitted.losses.append(_train(tagger, optimizer, plan, corpus, vocabulary, order))
+        fitted.seconds.append(time.process_time() - begin)
+        found = find(tagger, corpus.dev, vocabulary)
+        fitted.dev_scores.append(score(found, gold(corpus.dev)))
+        if fitted.epoch == epoch:
+            best = copy.deepcopy(tagger.state_dict())
+        report(
+            f"seed {seed}, epoch {epoch}: loss {fitted.losses[-1]:.3f}, "
+            f"dev F1 {100 * fitted.dev_scores[-1].f1:.2f}, {fitted.seconds[-1]:.1f} s"
+        )
+    tagger.load_state_dict(best)
+    return fitted
 
 
 def _train(
@@ -135,5 +161,6 @@ def find(tagger: Tagger, sentences: Sequence[Sentence], vocabulary: Vocabulary) 
     return [spans for batch in batches for spans in tagger.find(batch)]
 
 
-def _gold(sentences: Sequence[Sentence]) -> list[Sequence[Span]]:
+def gold(sentences: Sequence[Sentence]) -> list[Sequence[Span]]:
+    """The spans that there are in each sentence."""
     return [sentence.spans for sentence in sentences]

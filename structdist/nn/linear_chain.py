@@ -8,8 +8,15 @@ import torch
 from torch import Tensor
 
 from structdist.checks import require_count, require_integers
+from structdist.lengths import lengths_or_mask
 from structdist.linear_chain import LinearChainCRF
-from structdist.nn.moves import LearntMoves, mean_over_batch, require_shape_of_paths
+from structdist.nn.moves import (
+    LearntMoves,
+    hide_ignored,
+    mean_over_batch,
+    partial_loss,
+    require_shape_of_paths,
+)
 
 
 class LinearChain(LearntMoves):
@@ -52,32 +59,52 @@ class LinearChain(LearntMoves):
         self.num_states = num_states
         self.reset_parameters()
 
-    def forward(self, emissions: Tensor, lengths: Tensor | None = None) -> LinearChainCRF:
-        """The distribution over paths, given emissions `[*B, T, K]` and lengths `[*B]`."""
+    def forward(
+        self, emissions: Tensor, lengths: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> LinearChainCRF:
+        """The distribution over paths, given emissions `[*B, T, K]` and lengths `[*B]`.
+
+        Those who have a mask of tokens `[*B, T]` give it instead of lengths.
+        """
         self._require_emissions(emissions)
         return LinearChainCRF(
             emissions,
             self._allowed_transitions(),
-            lengths,
+            lengths_or_mask(lengths, mask, emissions.shape[-2]),
             start=self._allowed_start(),
             end=self._allowed_end(),
         )
 
     if TYPE_CHECKING:  # `nn.Module` has it return Any.
 
-        def __call__(self, emissions: Tensor, lengths: Tensor | None = None) -> LinearChainCRF: ...
+        def __call__(
+            self, emissions: Tensor, lengths: Tensor | None = None, *, mask: Tensor | None = None
+        ) -> LinearChainCRF: ...
 
-    def loss(self, emissions: Tensor, tags: Tensor, lengths: Tensor | None = None) -> Tensor:
+    def loss(
+        self,
+        emissions: Tensor,
+        tags: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        mask: Tensor | None = None,
+        ignore_index: int | None = None,
+    ) -> Tensor:
         """The mean over the batch of `-log p(tags)`, a scalar, for integer tags `[*B, T]`.
 
+        Tags that equal `ignore_index` (-100, say) are unknown: the loss is that of the others, and
+        adds up all paths that have these. Without it every tag within the lengths must be known.
         Tags beyond the lengths do not matter. Tags that the masks forbid raise a `ValueError` that
-        names the first offending chain, step and move; without validation the loss is inf. The
-        loss of a batch without chains is 0.
+        names the first offending chain, and the step and move if all are known; without validation
+        the loss is inf. The loss of a batch without chains is 0.
         """
-        dist = self(emissions, lengths)
+        dist = self(emissions, lengths, mask=mask)
         require_integers("tags", tags)
         require_shape_of_paths("tags", tags, dist.batch_shape, dist.event_shape[0])
-        return mean_over_batch(-dist.log_prob(tags, strict=dist._validating))
+        if ignore_index is None:
+            return mean_over_batch(-dist.log_prob(tags, strict=dist._validating))
+        known = hide_ignored("tags", tags, ignore_index, self.num_states - 1, dist)
+        return partial_loss("tags", dist.log_evidence(known), dist)
 
     def extra_repr(self) -> str:
         """What `repr` says of the layer."""

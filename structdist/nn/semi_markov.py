@@ -9,8 +9,15 @@ import torch
 from torch import Tensor, nn
 
 from structdist.checks import require_bool, require_count, require_integers
+from structdist.lengths import lengths_or_mask
 from structdist.nn.durations import KINDS
-from structdist.nn.moves import LearntMoves, mean_over_batch, require_shape_of_paths
+from structdist.nn.moves import (
+    LearntMoves,
+    hide_ignored,
+    mean_over_batch,
+    partial_loss,
+    require_shape_of_paths,
+)
 from structdist.semi_markov import SemiMarkovCRF
 
 
@@ -89,18 +96,24 @@ class SemiMarkov(LearntMoves):
             nn.init.normal_(parameter, std=self.init_std)
 
     def forward(
-        self, emissions: Tensor, lengths: Tensor | None = None, segments: Tensor | None = None
+        self,
+        emissions: Tensor,
+        lengths: Tensor | None = None,
+        segments: Tensor | None = None,
+        *,
+        mask: Tensor | None = None,
     ) -> SemiMarkovCRF:
         """The distribution over segmentations, given emissions `[*B, T, K]` and lengths `[*B]`.
 
         Scores `segments` `[*B, T, L, K]`, by first step, length and label, are added on request.
+        Those who have a mask of tokens `[*B, T]` give it instead of lengths.
         """
         self._require_emissions(emissions)
         return SemiMarkovCRF(
             emissions,
             self._allowed_transitions(),
             self.durations(),
-            lengths,
+            lengths_or_mask(lengths, mask, emissions.shape[-2]),
             segments=segments,
             start=self._allowed_start(),
             end=self._allowed_end(),
@@ -109,7 +122,12 @@ class SemiMarkov(LearntMoves):
     if TYPE_CHECKING:  # `nn.Module` has it return Any.
 
         def __call__(
-            self, emissions: Tensor, lengths: Tensor | None = None, segments: Tensor | None = None
+            self,
+            emissions: Tensor,
+            lengths: Tensor | None = None,
+            segments: Tensor | None = None,
+            *,
+            mask: Tensor | None = None,
         ) -> SemiMarkovCRF: ...
 
     def loss(
@@ -119,20 +137,32 @@ class SemiMarkov(LearntMoves):
         starts: Tensor,
         lengths: Tensor | None = None,
         segments: Tensor | None = None,
+        *,
+        mask: Tensor | None = None,
+        ignore_index: int | None = None,
     ) -> Tensor:
         """The mean over the batch of `-log p(labels, starts)`, a scalar.
 
         `labels` `[*B, T]` are integers, and `starts` `[*B, T]` bool: where a segment begins. What
-        stands beyond the lengths does not matter. What is too long, or forbidden, raises a
-        `ValueError` that names the first such chain, and the move or segment; without validation
-        the loss is inf. The loss of a batch without chains is 0.
+        stands beyond the lengths does not matter. Labels that equal `ignore_index` (-100, say) are
+        unknown, and so are starts, if these are integers (else 1 and 0): the loss is that of the
+        others, and adds up all segmentations that have these. What is too long, or forbidden,
+        raises a `ValueError` that names the first such chain, and the move or segment if all is
+        known; without validation the loss is inf. The loss of a batch without chains is 0.
         """
-        dist = self(emissions, lengths, segments)
+        dist = self(emissions, lengths, segments, mask=mask)
         require_integers("labels", labels)
-        require_bool("starts", starts)
+        partial = ignore_index is not None and starts.dtype != torch.bool
+        (require_integers if partial else require_bool)("starts", starts)
         for name, x in (("labels", labels), ("starts", starts)):
             require_shape_of_paths(name, x, dist.batch_shape, dist.event_shape[0])
-        return mean_over_batch(-dist.log_prob((labels, starts), strict=dist._validating))
+        if ignore_index is None:
+            return mean_over_batch(-dist.log_prob((labels, starts), strict=dist._validating))
+        labels = hide_ignored("labels", labels, ignore_index, self.num_labels - 1, dist)
+        if partial:
+            starts = hide_ignored("starts", starts, ignore_index, 1, dist)
+        log_evidence = dist.log_evidence(labels=labels, starts=starts)
+        return partial_loss("labels and starts", log_evidence, dist)
 
     def extra_repr(self) -> str:
         """What `repr` says of the layer, beside its durations."""

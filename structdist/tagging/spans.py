@@ -2,7 +2,7 @@
 
 A batch of sentences is, in each form:
 
-- *tags*, one sequence of strings a sentence, by one of the schemes of `structdist.tag_schemes`;
+- *tags*, one sequence of strings a sentence, by one of the schemes of `structdist.tagging.schemes`;
 - *spans*, one sequence of triples (start, end, label) a sentence. The end is exclusive: a span
   covers the tokens `start .. end - 1`. Spans do not overlap;
 - *labels and starts*, integers and bool `[B, T]`, or *events* `[B, T, L, K]`: the segments of a
@@ -23,31 +23,14 @@ from torch import Tensor
 
 from structdist.checks import require_bool, require_integers, require_tensor
 from structdist.segment_events import SegmentLabels, events_of, from_labels, paths_of, tiles
-from structdist.tag_schemes import (
+from structdist.tagging.schemes import (
     OUTSIDE,
-    AllowedTransitions,
     Scheme,
     Tag,
-    allowed_transitions,
     are_akin,
     require_names,
     scheme_named,
-    tag_names,
 )
-
-__all__ = [
-    "OUTSIDE",
-    "AllowedTransitions",
-    "Span",
-    "allowed_transitions",
-    "events_from_spans",
-    "segments_from_spans",
-    "spans_from_events",
-    "spans_from_segments",
-    "spans_from_tags",
-    "tag_names",
-    "tags_from_spans",
-]
 
 Triple = tuple[int, int, str]
 

@@ -1,0 +1,1 @@
+"""One tagger with the CRF of each library: what it finds, and what it costs."""
