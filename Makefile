@@ -59,6 +59,6 @@ demo: setup
 	@echo '  $(MODELS) --help'
 
 clean:
-	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	rm -f structdist/ops/native/_kernels*.so
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -f structdist/ops/native/_kernels.* structdist/ops/native/not_built.txt
 	find structdist models benchmarks tests -name __pycache__ -prune -exec rm -rf {} +
