@@ -51,7 +51,6 @@ WANTED = os.environ.get("STRUCTDIST_KERNELS", "if possible")
 ON_WINDOWS = sys.platform == "win32"
 ON_X86 = sysconfig.get_platform().endswith(("x86_64", "amd64"))
 FLAGS = ["-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden"]
-FLAGS += ["-march=x86-64-v3"] if ON_X86 else []
 FLAGS += ["-shared"] if ON_WINDOWS else ["-shared", "-fPIC", "-pthread"]
 KERNELS = Extension(
     "structdist.ops.native._kernels",
@@ -62,14 +61,14 @@ KERNELS = Extension(
 
 
 def compiler() -> list[str]:
-    """The command of a compiler that has vector types, as GCC and Clang do, and MSVC does not."""
-    if "CXX" in os.environ:
-        return shlex.split(os.environ["CXX"])
+    """A compiler that has vector types, as GCC and Clang do and MSVC does not; for AVX2 on x86."""
     if ON_WINDOWS and importlib.util.find_spec("ziglang"):  # Clang, from a wheel
-        return [sys.executable, "-m", "ziglang", "c++"]
-    for name in () if ON_WINDOWS else ("c++", "g++", "clang++"):
-        if shutil.which(name):
-            return [name]
+        return [sys.executable, "-m", "ziglang", "c++", "-mcpu=x86_64_v3"]
+    names = [] if ON_WINDOWS else ["c++", "g++", "clang++"]
+    found = next(filter(shutil.which, names), None)
+    if "CXX" in os.environ or found:
+        command = shlex.split(os.environ.get("CXX") or found)
+        return [*command, "-march=x86-64-v3"] if ON_X86 else command
     raise CompileError("at install there was no C++ compiler")
 
 

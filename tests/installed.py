@@ -30,13 +30,13 @@ def require_close(name: str, found: torch.Tensor, expected: torch.Tensor) -> Non
 
 
 def check_linear_chain() -> None:
-    """log Z, its gradient and the entropy of a chain with a forbidden move, by its 27 paths."""
+    """Log Z, its gradient and the entropy of a chain with a forbidden move, by its 27 paths."""
     emissions = torch.randn(3, 3, requires_grad=True)
     transitions = torch.randn(3, 3).index_fill(0, torch.tensor([2]), -torch.inf)
     scores = []
     for path in itertools.product(range(3), repeat=3):
         steps = sum(emissions[t, state] for t, state in enumerate(path))
-        scores.append(steps + sum(transitions[i, j] for i, j in zip(path, path[1:], strict=False)))
+        scores.append(steps + sum(transitions[i, j] for i, j in itertools.pairwise(path)))
     log_probs = torch.stack(scores).log_softmax(0)
     possible = log_probs[log_probs > -torch.inf]
     dist = LinearChainCRF(emissions, transitions)
@@ -48,7 +48,7 @@ def check_linear_chain() -> None:
 
 
 def check_segments_and_draws() -> None:
-    """One-step segments are a linear chain; draws have the gradients and shapes that they should."""
+    """Segments of one step are a linear chain; draws have rows of ones, and gradients."""
     emissions, transitions = torch.randn(2, 5, 3, requires_grad=True), torch.randn(3, 3)
     dist = LinearChainCRF(emissions, transitions, torch.tensor([5, 2]))
     spans = SemiMarkovCRF(emissions, transitions, torch.zeros(1, 3), torch.tensor([5, 2]))

@@ -6,7 +6,7 @@ import argparse
 import itertools
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -16,8 +16,9 @@ from tests.fuzz.cases import Case, make_case
 from tests.fuzz.questions import QUESTIONS
 
 
-def main() -> int:
-    options = _parser().parse_args()
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Ask until time is up, or there were enough chains; 1 if an answer was wrong."""
+    options = _parser().parse_args(arguments)
     torch.set_num_threads(options.threads)
     backends = options.backends or available_backends()
     numbers = itertools.count() if options.case is None else [options.case]
@@ -32,8 +33,8 @@ def main() -> int:
         if time.monotonic() - begun > options.seconds or chains >= options.chains:
             break
     print(
-        f"seed {options.seed}: {number + 1} cases, {chains} chains, each on {' and '.join(backends)}:"
-        f" {failures} wrong answers in {time.monotonic() - begun:.0f} s"
+        f"seed {options.seed}: {chains} chains, each on {' and '.join(backends)}: "
+        f"{failures} wrong answers in {time.monotonic() - begun:.0f} s"
     )
     return 1 if failures else 0
 
@@ -42,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--seed", type=int, default=0, help="which cases (default 0)")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time")
-    parser.add_argument("--chains", type=int, default=100_000, help="or after so many chains")
+    parser.add_argument("--chains", type=float, default=100_000, help="or after so many (100,000)")
     parser.add_argument("--case", type=int, help="the case of this number alone")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--backends", nargs="+", help="default: all fast ones that serve the CPU")

@@ -1,7 +1,7 @@
 """A distribution that is asked, and how its answers are held to what enumeration knows.
 
-An answer is *wrong* if it is NaN or infinite where it should not be, or outside its interval by more
-than the tolerance of its dtype and the rounding of the answer itself.
+An answer is *wrong* if it is NaN or infinite where it should not be, or outside its interval by
+more than the tolerance of its dtype and the rounding of the answer itself.
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ class Asked:
         )
         for name, grad in zip(leaves, grads, strict=True):
             size = torch.maximum(low[name].abs(), high[name].abs())
-            rounding = 8 * torch.finfo(grad.dtype).eps * size  # in the dtype of the argument
+            own = torch.finfo(grad.dtype)  # of the argument, in which its gradient is rounded
+            rounding = own.eps * (8 * size + own.tiny)
             true = Interval(low[name], high[name])
             title = f"gradient of {question} by {name}"
             yield from self.compare(title, grad, true, allowed[name] + rounding)

@@ -1,8 +1,8 @@
 """The arguments of distributions, from a seed and a number: the same ones every time.
 
-A case has a structure, sizes that can be enumerated, a batch shape, a form of its transitions, dtypes,
-lengths (0 and 1 among them) with anything in the padding, and scores: of a magnitude up to 1e38,
-often with masks, and in memory that need not be contiguous.
+A case has a structure, sizes that can be enumerated, a batch shape, a form of its transitions,
+dtypes, lengths (0 and 1 among them) with anything in the padding, and scores: of a magnitude up to
+1e38, often with masks, and in memory that need not be contiguous.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAGNITUDES = [0.0, 1e-3, 1.0, 1.0, 1.0, 10.0, 100.0, 1e4, 1e6, 1e9, 1e20, 1e37, 
 FINITE_MASKS = [-1e4, -1e9, -1e30, -1e38, "least"]
 MASKS = [[-torch.inf], [-torch.inf], [-1e4], [-1e9], ["least"], [-torch.inf, *FINITE_MASKS]]
 MASKS += [[1e4, 1e9, -1e9], [*FINITE_MASKS, 1e9, 1e30, 1e37, "largest"]]
-PADDINGS = [torch.nan, torch.inf, -torch.inf, 0.0, 1e30]
+PADDINGS = [torch.nan, torch.inf, -torch.inf, 0.0, 6e4]
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,14 @@ class Case:
         """The distribution, over the same leaves each time."""
         lengths = self.example.lengths if self.says_lengths else None
         return replace(self.example, lengths=lengths).crf(validate_args=self.validate)
+
+    def in_order(self) -> Case:
+        """The same, with scores that lie in memory one after the other."""
+        fresh = [
+            x.detach().clone(memory_format=torch.contiguous_format).requires_grad_(x.requires_grad)
+            for x in self.example.scores.values()
+        ]
+        return replace(self, example=self.example.with_scores(*fresh))
 
 
 def make_case(seed: int, number: int) -> Case:
@@ -141,9 +149,7 @@ class Style:
 
 def _style(choose: random.Random) -> Style:
     share = choose.choice([0.0, 0.0, 0.1, 0.3, 0.7, 0.95])
-    return Style(
-        choose.choice(MAGNITUDES), choose.random() < 0.15, choose.choice(MASKS), share
-    )
+    return Style(choose.choice(MAGNITUDES), choose.random() < 0.15, choose.choice(MASKS), share)
 
 
 def _random_scores(

@@ -1,10 +1,12 @@
 """What is true of a batch of chains: answers from the list of all outcomes, and how sure they are.
 
-The score of an outcome is a sum, and sums of floating point numbers are right but for a *slack* that
-grows with the numbers in them: beside 1e38 nobody knows a 1, neither this oracle nor the library.
-So an answer is an interval: what it may be if every score is off by its slack. It is narrow (about
-1e-12) where scores are moderate, and where huge ones stand on unlikely outcomes alone, as masks do;
-it is wide where outcomes that compete have huge scores. Nothing of `structdist` is used here.
+The score of an outcome is a sum, and sums of floating point numbers are right but for a *slack*
+that grows with the numbers in them: beside 1e38 nobody knows a 1, neither this oracle nor the
+library. So an answer is an interval: what it may be if every score is off by its slack. It is
+narrow (about 1e-12) where scores are moderate, and where masks (huge and negative) make outcomes
+impossible; it is wide where outcomes that compete have huge scores, or stand beside an outcome that
+begins with a huge positive score, from which the scores of others are taken off, and goes on with a
+mask. Nothing of `structdist` is used here.
 """
 
 from __future__ import annotations
@@ -55,13 +57,12 @@ class Group:
 
     def part_bounds(self) -> Interval:
         """[n, F]: of the probabilities of parts, whose outcomes may be too heavy or too light."""
-        least, most = (self.weights(sign) for sign in (-1, 1))
-        has_least, has_most = least @ self.listed.counts, most @ self.listed.counts
-        lacks_least = least.sum(-1, keepdim=True) - has_least
-        lacks_most = most.sum(-1, keepdim=True) - has_most
+        least, most = self.weights(-1), self.weights(1)
+        has, lacks = self.listed.counts, 1 - self.listed.counts
+        low, high = least @ has, most @ has
         return Interval(
-            has_least / (has_least + lacks_most.clamp(min=0)).clamp(min=1e-300),
-            has_most / (has_most + lacks_least.clamp(min=0)).clamp(min=1e-300),
+            low / (low + most @ lacks).clamp(min=1e-300),
+            high / (high + least @ lacks).clamp(min=1e-300),
         )
 
     def doubt(self) -> Tensor:
@@ -104,7 +105,8 @@ class Exact:
         terms = parts[rows][:, listed.parts]  # [n, P, M]
         scores = terms.sum(-1)
         spread = torch.where(terms.isinf(), 0.0, terms.abs()).sum(-1)
-        slack = 4 * EPSILON * (terms.shape[-1] + 4) * spread
+        beside = terms.clamp(min=0).sum(-1).amax(-1, keepdim=True)  # see the head of the file
+        slack = 4 * EPSILON * (terms.shape[-1] + 4) * (spread + beside)
         slack = slack + errors[rows][:, listed.parts].sum(-1)
         forbidden = scores == -torch.inf
         return Group(rows, listed, scores, torch.where(forbidden, 0.0, slack))

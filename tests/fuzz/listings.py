@@ -1,13 +1,15 @@
 """All outcomes of a chain, as rows of indices into one flat vector of scores.
 
-The vector of a chain has the scores of all its *parts*, one kind after the other: of steps `T K`, of
-moves `(T-1) K K`, of segments `T L K` (none for linear chains), of the first label `K`, of the last
-`K`, and a zero. The score of an outcome is the sum over its row. Nothing of `structdist` is used.
+The vector of a chain has the scores of all its *parts*, one kind after the other: of steps `T K`,
+of moves `(T-1) K K`, of segments `T L K` (none for linear chains), of the first label `K`, of the
+last `K`, and a zero. The score of an outcome is the sum over its row. Nothing of `structdist` is
+used.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import NamedTuple
 
 import torch
@@ -72,8 +74,10 @@ def _parts_of(segmentation: tuple[Segment, ...], sizes: Sizes) -> list[int]:
     """The indices of the parts that an outcome has."""
     labels, longest = sizes.num_labels, sizes.longest
     at = [sum(sizes.of_kinds[:kind]) for kind in range(5)]
-    found = [at[0] + t * labels + k for first, n, k in segmentation for t in range(first, first + n)]
-    for (_, _, before), (first, _, after) in zip(segmentation, segmentation[1:], strict=False):
+    found = [
+        at[0] + t * labels + k for first, n, k in segmentation for t in range(first, first + n)
+    ]
+    for (_, _, before), (first, _, after) in itertools.pairwise(segmentation):
         found.append(at[1] + ((first - 1) * labels + before) * labels + after)
     if longest:
         found += [at[2] + (first * longest + n - 1) * labels + k for first, n, k in segmentation]

@@ -1,7 +1,7 @@
 """Arguments of distributions as vectors of scores of parts, and vectors back as gradients.
 
-A score of a part is a sum of arguments, so that the gradient of anything by an argument is the sum of
-its gradients by parts: what autograd has to do here is linear. Nothing of `structdist` is used.
+A score of a part is a sum of arguments, so that the gradient of anything by an argument is the sum
+of its gradients by parts: what autograd has to do here is linear. Nothing of `structdist` is used.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def expectation(asked: Asked) -> Iterator[Wrong]:
 
 def _values_of_parts(case: Case, nodes: Tensor, edges: Tensor) -> Tensor:
     """[N, F]: of steps and moves, in place of the scores; those of other parts are 0."""
-    values = {name: None for name in case.example.scores}
+    values = dict.fromkeys(case.example.scores)
     values |= {"emissions": nodes, "transitions": edges}
     sizes = case.exact.sizes
     return parts_of(arguments_of(replace(case.example, **values), sizes), sizes)
@@ -97,13 +97,19 @@ def best_paths(asked: Asked) -> Iterator[Wrong]:
         log_probs, slack = exact.log_probs_of(found)
         least = exact.rivals(len(found))
         there = least > -torch.inf
-        at_most = torch.where(there, log_probs + slack, 0.0).clamp(max=0)
-        yield from asked.compare(name, at_most, _from(least), asked.tolerance)
+        ahead = torch.where(there, log_probs + slack - least, 0.0).clamp(max=1)
+        yield from asked.compare(
+            f"lead of {name}", ahead, _from(torch.zeros_like(ahead)), asked.tolerance
+        )
         same = (found[:, None] == found[None]).all(-1) & there[:, None] & there[None]
         again = (same.sum(1) - 1).clamp(min=0).double()
-        yield from asked.compare(f"copies of a path of {name}", again, _from(again * 0, 0.0), 0.0)
+        yield from asked.compare(
+            f"copies of a path of {name}", again, _from(torch.zeros_like(again), 0.0), 0.0
+        )
     found = asked.flat(top.log_probs, 0, 1)
-    yield from asked.compare("topk.log_probs", found, _log_probs(asked, paths, there), asked.tolerance)
+    yield from asked.compare(
+        "topk.log_probs", found, _log_probs(asked, paths, there), asked.tolerance
+    )
 
 
 def _from(low: Tensor, high: float = 1e300) -> Interval:
@@ -125,7 +131,8 @@ def log_prob(asked: Asked) -> Iterator[Wrong]:
     """Of outcomes picked at random, -inf if and only if they are forbidden, and its gradient."""
     exact, dist = asked.exact, asked.dist
     paths = exact.some_paths(NUM_DRAWS, asked.generator())
-    answer = dist.log_prob(paths.view(NUM_DRAWS, *dist.batch_shape, -1))
+    given = paths.view(NUM_DRAWS, *dist.batch_shape, -1)
+    answer = dist.log_prob(dist.event_of(given))  # paths may have the shape of events
     true = _log_probs(asked, paths)
     yield from asked.compare("log_prob", asked.flat(answer, 0, 1), true, asked.tolerance)
     first = torch.where(answer[0] == -torch.inf, 0.0, answer[0])
@@ -151,7 +158,10 @@ def draws(asked: Asked) -> Iterator[Wrong]:
         high = _log_probs(asked, asked.flat(found, 1, 1)).high
         low = torch.full_like(high, LEAST_LOG_PROB)
         yield from asked.compare(f"log probability of {name}", high.clamp(max=0), _from(low), 0.0)
-    for name, value in (("rsample", relaxed.value), ("perturb_and_map", dist.perturb_and_map(**options))):
+    for name, value in (
+        ("rsample", relaxed.value),
+        ("perturb_and_map", dist.perturb_and_map(**options)),
+    ):
         yield from asked.finite(name, value)
         yield from asked.compare(name, value.detach(), _from(torch.zeros(1), 1.0), asked.tolerance)
         leaves = [x for x in example.scores.values() if x.requires_grad]
@@ -168,6 +178,30 @@ def draws(asked: Asked) -> Iterator[Wrong]:
         yield from asked.compare("sum of rsample", total, Interval(ones, ones), asked.tolerance)
 
 
+def layouts(asked: Asked) -> Iterator[Wrong]:
+    """Relaxed draws and their gradients are the same where scores lie in order in memory."""
+    if bool((asked.exact.doubt() > 1e-3).any()):
+        return
+    for name in ("rsample", "perturb_and_map"):
+        laid_out = _relaxed_with_gradients(asked, asked.case, name)
+        in_order = _relaxed_with_gradients(asked, asked.case.in_order(), name)
+        for found, expected in zip(laid_out, in_order, strict=True):
+            true = expected.detach().double()
+            size = true.abs().max() if true.numel() else 0.0
+            title = f"{name}, or a gradient of it, in another layout"
+            allowed = 10 * asked.tolerance * (1 + size)
+            yield from asked.compare(title, found.detach(), Interval(true, true), allowed)
+
+
+def _relaxed_with_gradients(asked: Asked, case: Case, name: str) -> tuple[Tensor, ...]:
+    value = getattr(case.dist(), name)((), temperature=0.5, generator=asked.generator())
+    leaves = [x for x in case.example.scores.values() if x.requires_grad]
+    if not value.requires_grad:
+        return (value,)
+    weights = torch.randn(value.shape, generator=asked.generator()).to(value.dtype)
+    return value, *torch.autograd.grad((value * weights).sum(), leaves, materialize_grads=True)
+
+
 QUESTIONS: list[Callable[[Asked], Iterator[Wrong]]] = [
     log_partition,
     marginals,
@@ -177,4 +211,5 @@ QUESTIONS: list[Callable[[Asked], Iterator[Wrong]]] = [
     best_paths,
     log_prob,
     draws,
+    layouts,
 ]

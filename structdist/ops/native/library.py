@@ -1,7 +1,8 @@
 """The compiled library: found, checked and called.
 
 It is plain C++ behind C names, in wheels or built at install where there is a compiler, and depends
-neither on the version of torch nor on that of Python. A kernel takes pointers to structs, each with its twin in csrc/arguments.h.
+neither on the version of torch nor on that of Python. A kernel takes pointers to structs, each with
+its twin in csrc/arguments.h.
 """
 
 from __future__ import annotations
