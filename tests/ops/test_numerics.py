@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import pytest
 import torch
@@ -92,6 +93,19 @@ def test_a_state_that_looked_lost_is_found_again():
     assert (chain.sample_paths((20,)) == 1).all()
     assert (chain.rsample((20,)).argmax(-1) == 1).all()
     torch.testing.assert_close(chain.marginals[..., 1], torch.ones(1, 60))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("offset", [0.0, -50.0])
+def test_the_only_path_is_found_however_unlikely_its_moves_are(dtype, offset):
+    """From step 0 on the state with all the weight leads nowhere but by a move of e^-2000."""
+    emissions = torch.tensor([[0.0, -3000.0], [-torch.inf, 0.0], [0.0, 0.0]], dtype=dtype) + offset
+    transitions = torch.tensor([[0.0, -2000.0], [0.0, 0.0]], dtype=dtype)
+    for scores in ((emissions, transitions), (emissions[None], transitions.expand(1, 2, 2))):
+        dist = LinearChainCRF(*scores, validate_args=False)
+        expected = torch.tensor(-2000.0 + 3 * offset + math.log(2.0), dtype=dtype)
+        torch.testing.assert_close(dist.log_partition.squeeze(), expected)
+        torch.testing.assert_close(dist.marginals.sum(-1), torch.ones_like(dist.marginals[..., 0]))
 
 
 def test_best_paths_of_a_long_chain():

@@ -85,6 +85,19 @@ def test_a_long_chain_in_float32(kind: str, kernels: str):
             assert ((one - other).abs() / other.abs().max().clamp(min=1) < 1e-3).all()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_beside_huge_scores_entropies_stay_in_their_range(kernels: str, dtype: torch.dtype):
+    """Probabilities of 0 and 1 alone: what cancels in an entropy must not do so in 1e37."""
+    generator = seeded(4)
+    shapes = (64, 5, 3), (64, 4, 3, 3), (64, 5, 2, 3)
+    scores = [torch.randn(s, generator=generator).to(dtype) * 1e37 for s in shapes]
+    emissions, transitions, segments = (x.requires_grad_() for x in scores)
+    entropy = SemiMarkovCRF(emissions, transitions, None, segments=segments).entropy()
+    assert_close(entropy, torch.zeros_like(entropy))
+    for grad in torch.autograd.grad(entropy.sum(), (emissions, transitions, segments)):
+        assert_close(grad, torch.zeros_like(grad))
+
+
 def test_a_mask_leaves_other_paths_their_digits(kernels: str):
     """-1e9 on what is not meant is as good as -inf, to all digits of what remains."""
     emissions, transitions, durations = (x.double() for x in make_scores("plain", 50))

@@ -2,6 +2,7 @@
 // products. Accumulators stay in registers; rows of matrices are padded to whole vectors.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -41,6 +42,17 @@ template <class T> inline void copy_row(const T* from, T* to, int64_t k) {
   copy(k - lanes<T>());
 }
 
+// Each lane of a vector from the lane of `x` that `from` says.
+template <class V, class Places> inline V shuffled(V x, Places from) {
+#ifdef __clang__  // where such a shuffle has to be known when compiled; loops over lanes become one
+  V y{};
+  for (size_t v = 0; v < sizeof(V) / sizeof(y[0]); ++v) y[v] = x[from[v]];
+  return y;
+#else
+  return __builtin_shuffle(x, from);
+#endif
+}
+
 // The largest, where it is, and the sum of numbers [Kp].
 template <class T> inline T max_of(const T* x, int64_t kp) {
   using vec = typename Vec<T>::type;
@@ -69,8 +81,8 @@ template <class T> inline int64_t place_of_max(const T* x, int64_t kp) {
 #pragma GCC unroll 4
   for (int half = lanes<T>() / 2; half > 0; half /= 2) {
     const places other = (first + half) & int(lanes<T>() - 1);
-    const vec here = __builtin_shuffle(most, other);
-    const places there = __builtin_shuffle(at, other), more = here > most;
+    const vec here = shuffled(most, other);
+    const places there = shuffled(at, other), more = here > most;
     most = more ? here : most;
     at = more ? there : at;
   }

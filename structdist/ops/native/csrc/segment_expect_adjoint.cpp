@@ -91,7 +91,7 @@ template <class T> class SegmentExpectAdjoint {
     T *begins = begun(row, t + 1), *g = after(row), *mass = g + k_;
     std::copy_n(begins, 2 * k_, g);
     std::fill_n(begins, 2 * k_, T(0));
-    const double pivot = means_.centre(n, t, p_mean(row, t)), largest = means_.largest_end(n, t);
+    const double pivot = means_.centre(n, t, p_mean(row, t));
     const T* q = static_cast<const T*>(f_.incoming) + c_.at(n, t + 1);
     const double* mean = means_.begins(n, t + 1);
     T *u_row = u(row, t), *m_row = m(row, t);
@@ -100,7 +100,7 @@ template <class T> class SegmentExpectAdjoint {
         u_row[j] = m_row[j] = T(0);
         continue;
       }
-      const T ratio = narrowed<T>(mean[j] - pivot - means_.offset(edges, n, t, j, largest));
+      const T ratio = narrowed<T>(mean[j] - pivot - means_.offset(edges, j, q[j]));
       m_row[j] = mass[j] / q[j];
       u_row[j] = (g[j] - mass[j] * ratio) / q[j];
     }
