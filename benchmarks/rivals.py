@@ -30,33 +30,33 @@ def torch_struct_class() -> type[torch_struct.LinearChainCRF]:
 
 
 def _chain(emissions: Tensor, transitions: Tensor) -> torch_struct.LinearChainCRF:
-    return torch_struct_class()(_edges(emissions, transitions))
+    return torch_struct_class()(edges_of(emissions, transitions))
 
 
-def _edges(emissions: Tensor, transitions: Tensor) -> Tensor:
+def edges_of(emissions: Tensor, transitions: Tensor) -> Tensor:
     """Edge scores [B, T-1, to, from]; the first carries both of its nodes."""
     edges = transitions.mT + emissions[:, 1:, :, None]
     first = edges[:, :1] + emissions[:, :1, None, :]
     return torch.cat([first, edges[:, 1:]], 1)
 
 
-def _nodes(edges: Tensor) -> Tensor:
+def nodes_of(edges: Tensor) -> Tensor:
     """[B, T, K] from a table or an event over edges [B, T-1, to, from]."""
     return torch.cat([edges[:, :1].sum(-2), edges.sum(-1)], 1)
 
 
 def _sample(emissions: Tensor, transitions: Tensor) -> Tensor:
     with torch.enable_grad():  # its samplers are gradients of log Z
-        return _nodes(_chain(emissions, transitions).sample((1,))[0]).detach()
+        return nodes_of(_chain(emissions, transitions).sample((1,))[0]).detach()
 
 
 TORCH_STRUCT = {
     "log-z": lambda e, t: _chain(e, t).partition,
-    "marginals": lambda e, t: _nodes(_chain(e, t).marginals),
+    "marginals": lambda e, t: nodes_of(_chain(e, t).marginals),
     "entropy": lambda e, t: _chain(e, t).entropy,
     "sample": _sample,
-    "gumbel-ffbs-st": lambda e, t: _nodes(_chain(e, t).gumbel_crf(TEMPERATURE)),
-    "viterbi": lambda e, t: _nodes(_chain(e, t).argmax).argmax(-1),
+    "gumbel-ffbs-st": lambda e, t: nodes_of(_chain(e, t).gumbel_crf(TEMPERATURE)),
+    "viterbi": lambda e, t: nodes_of(_chain(e, t).argmax).argmax(-1),
 }
 
 
@@ -79,11 +79,11 @@ def _fast_chain(semiring: str) -> torch_struct.LinearChain:
 def _fast_marginals(semiring: str, emissions: Tensor, transitions: Tensor) -> Tensor:
     """[B, T, K]: marginals, a best path or a draw, for all of which it takes gradients."""
     with torch.enable_grad():
-        return _nodes(_fast_chain(semiring).marginals(_edges(emissions, transitions)))
+        return nodes_of(_fast_chain(semiring).marginals(edges_of(emissions, transitions)))
 
 
 TORCH_STRUCT_GENBMM = {
-    "log-z": lambda e, t: _fast_chain("FastLogSemiring").sum(_edges(e, t)),
+    "log-z": lambda e, t: _fast_chain("FastLogSemiring").sum(edges_of(e, t)),
     "marginals": lambda e, t: _fast_marginals("FastLogSemiring", e, t),
     "sample": lambda e, t: _fast_marginals("FastSampleSemiring", e, t).detach(),
     "viterbi": lambda e, t: _fast_marginals("FastMaxSemiring", e, t).argmax(-1),

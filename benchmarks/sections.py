@@ -8,6 +8,8 @@ from pathlib import Path
 
 from benchmarks import load, overhead, plots
 from benchmarks.checks import GRADIENT_TOLERANCE
+from benchmarks.faults.cases import HALF_TOLERANCE, TOLERANCE
+from benchmarks.faults.tables import fault_tables, plot_faults
 from benchmarks.gradients.errors import YARDSTICK
 from benchmarks.gradients.plots import plot_gradients
 from benchmarks.gradients.quality import ERRORS_TO_TELL
@@ -139,7 +141,7 @@ def ratio_tables(results: Results) -> list[Table]:
         for row in results.rows
     ]
     columns = ["work", "status", "median", "lowest", "highest", "goal", "reached"]
-    title = f"SemiMarkovCRF, {results.settings['rounds']} rounds"
+    title = f"{results.settings['threads']} threads, {results.settings['rounds']} rounds"
     return [Table(title, columns, lines, details(results.rows), texts=2)]
 
 
@@ -289,7 +291,7 @@ SECTIONS = {
         {"time.median": "time", "bytes": "peak"},
     ),
     "ratios": Section(
-        "What a semi-Markov chain costs",
+        "Costs beside others, and goals",
         "Forward and backward in float32, both sides of a ratio side by side on fresh inputs, "
         "every answer checked first. The ratio of a round is that of its medians; over rounds the "
         "table has the median and both ends. Extra memory is how much the peak of the resident set "
@@ -371,5 +373,19 @@ SECTIONS = {
             "crf_seconds": "CRF seconds",
             "crf_bytes": "CRF peak",
         },
+    ),
+    "faults": Section(
+        "Hard cases",
+        "What a linear chain gives in cases that are known to go wrong, asked of each library by "
+        "its documented use. Right is an answer within "
+        f"{TOLERANCE:g} of forward-backward in float64 (in half precision {HALF_TOLERANCE:g}), "
+        "errors being relative to the largest entry, or to 1 if that is less; a sampler is right "
+        f"unless chi-square of whole paths has p < {LEVEL:.0e}. An error is what the library "
+        "raised, which may be the answer that it promises: pytorch-crf says that it takes no empty "
+        "sentences. What a library does not offer counts neither for nor against it.",
+        fault_tables,
+        plot_faults,
+        ("case", "question", "contender"),
+        {},
     ),
 }

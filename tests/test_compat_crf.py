@@ -165,6 +165,17 @@ def test_scripting_is_refused_and_export_is_offered():
         torch.jit.script(CRF(K))
 
 
+class BestTags(torch.nn.Module):
+    """What a user exports to decode."""
+
+    def __init__(self, crf: CRF) -> None:
+        super().__init__()
+        self.crf = crf
+
+    def forward(self, emissions: Tensor, mask: Tensor) -> Tensor:
+        return self.crf.distribution(emissions, mask).argmax
+
+
 def test_the_layer_exports():
     Distribution.set_default_validate_args(False)
     emissions, tags, mask = problem()
@@ -172,6 +183,10 @@ def test_the_layer_exports():
     program = torch.export.export(crf, (emissions, tags, mask))
     other = emissions.flip(0), tags.flip(1), mask
     assert_close(program.module()(*other), crf(*other))
+    decoder = torch.export.export(BestTags(crf), (emissions, mask)).module()
+    best = decoder(emissions.flip(0), mask).tolist()
+    trimmed = [row[:size] for row, size in zip(best, LENGTHS.tolist(), strict=True)]
+    assert trimmed == crf.decode(emissions.flip(0), mask)
 
 
 # Without torch-struct -------------------------------------------------------------------------

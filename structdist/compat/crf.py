@@ -45,7 +45,8 @@ class CRF(nn.Module):
     - Half precision is computed, and answered, in float32.
     - `distribution` gives all that a `LinearChainCRF` has: marginals, the k best, samples, ...
     - `torch.jit.script` is refused. `torch.export` and `torch.compile` take the layer, with
-      validation off (`torch.distributions.Distribution.set_default_validate_args(False)`).
+      validation off (`torch.distributions.Distribution.set_default_validate_args(False)`). Best
+      tags in a tensor `[B, T]`, for a graph of them, are `distribution(emissions, mask).argmax`.
     """
 
     def __init__(self, num_tags: int, batch_first: bool = False) -> None:

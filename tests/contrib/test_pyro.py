@@ -6,6 +6,8 @@ seed in 10,000.
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -236,6 +238,8 @@ def test_relaxed_draws_pass_validation_and_other_rows_do_not():
     assert site.log_prob(Relaxed(crf, 0.5).rsample()).isfinite()
     with pytest.raises(ValueError, match="value must lie in"):
         site.log_prob(torch.ones(T, K))
+    kinds = Discrete(crf), StraightThrough(crf), Relaxed(crf)
+    assert [kind.support.is_discrete for kind in kinds] == [True, True, False]
 
 
 # Shapes ---------------------------------------------------------------------------------------
@@ -269,3 +273,10 @@ def test_temperatures_expand():
     wide = Relaxed(crf, temperature).expand((4, 2))
     assert wide.drawn.temperature.shape == (4, 2)
     assert wide.rsample((3,)).shape == (3, 4, 2, T, K)
+
+
+def test_without_pyro_the_import_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "pyro", None)
+    monkeypatch.delitem(sys.modules, "structdist.contrib.pyro")
+    with pytest.raises(ImportError, match=r'pip install "structdist\[pyro\]"'):
+        importlib.import_module("structdist.contrib.pyro")

@@ -45,10 +45,10 @@ class _Wrapped(TorchDistribution):
         made._hold(self.drawn.expand(torch.Size(batch_shape)), self._validate_args)
         return made
 
-    @constraints.dependent_property(is_discrete=False)
+    @constraints.dependent_property
     def support(self) -> Any:
-        """Rows that sum to one, those of exact and of relaxed events."""
-        return self.structure.relaxed_support
+        """Where draws lie; `log_prob` takes relaxed events whatever it is."""
+        return self.drawn.support
 
     def log_prob(self, value: Tensor) -> Tensor:
         """`[*S, *B]`, of events, exact or relaxed, `[*S, *B, *event_shape]`, or of integer paths.

@@ -1,0 +1,1 @@
+"""Known hard cases of linear chains, asked of every library that is installed."""
