@@ -40,10 +40,10 @@ def read(path: Path) -> Tagged:
     return [block for block in blocks if block[0]]
 
 
-FIRST = "Ada Bo Chen Dina Emil Fay Gita Hugo Ines Jan Kofi Lena Mo Nils Olga Pia".split()
-LAST = "Adler Berg Cruz Diaz Ekman Frost Gupta Hale Ito Jung Khan Lund Moss Nair".split()
-PLACES = "Oslo,New York,Lima,Cape Town,Bern,Porto,San Juan,Kyoto,Tunis,Hanoi".split(",")
-WORKS = "The Long Night,Blue Mirror,Falling Up,A Quiet Year,Second Sun".split(",")
+FIRST = ("Ada", "Bo", "Chen", "Dina", "Emil", "Fay", "Gita", "Hugo", "Ines", "Jan", "Kofi", "Lena")
+LAST = ("Adler", "Berg", "Cruz", "Diaz", "Ekman", "Frost", "Gupta", "Hale", "Ito", "Jung", "Khan")
+PLACES = ("Oslo", "New York", "Lima", "Cape Town", "Bern", "Porto", "San Juan", "Kyoto", "Hanoi")
+WORKS = ("The Long Night", "Blue Mirror", "Falling Up", "A Quiet Year", "Second Sun")
 PATTERNS = (
     "just met PERSON in LOCATION lol",
     "PERSON is playing CREATIVE-WORK tonight",
