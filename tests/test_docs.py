@@ -134,6 +134,14 @@ def test_nothing_is_fetched_by_a_reader(site: Path):
 
 
 @pytest.mark.slow
+def test_no_page_tells_of_the_machine_that_built_it(site: Path):
+    """A warning that a cell prints would name the folder of the file it comes from."""
+    telling = (str(ROOT), sys.prefix, "Traceback (most recent call last)")
+    for page in site.rglob("*.html"):
+        assert [text for text in telling if text in page.read_text()] == [], page
+
+
+@pytest.mark.slow
 def test_links_that_are_broken_are_found(tmp_path: Path):
     (tmp_path / "a.html").write_text('<a href="b.html#there">x</a><a href="c.html">x</a>')
     (tmp_path / "b.html").write_text('<p id="here"><a href="a.html">x</a><a href="#here">x</a>')
