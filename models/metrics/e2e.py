@@ -117,7 +117,7 @@ def _diversity_scores(outputs: Sequence[str]) -> list[Score]:
 
 def _slot_scores(tables: Sequence[Table], outputs: Sequence[str]) -> list[Score]:
     errors = corpus_slot_errors(tables, outputs)
-    settings = {"library": "own", "rules": "models.metrics.slot_values", "slots": errors.slots}
+    settings = {"library": "own", "rules": "models/metrics/slot_rules.yaml", "slots": errors.slots}
     return [
         Score("slot error rate", errors.rate, settings),
         Score("slots missing", errors.missing),

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
+from models.data.phrases import lines_of, read_yaml
 
 Phrases = dict[str, tuple[str, ...]]  # by kind of value
 
-FRAGMENT = re.compile("<([^>]+)>")
-GRAMMAR: dict[str, Any] = yaml.safe_load(
-    Path(__file__).with_name("grammar.yaml").read_text(encoding="utf-8")
-)
+GRAMMAR: dict[str, Any] = read_yaml(Path(__file__).with_name("grammar.yaml"))
 
 
 class Plan(NamedTuple):
@@ -27,23 +23,6 @@ class Plan(NamedTuple):
     told: str = ""
 
 
-def _expanded(line: str) -> list[str]:
-    """The line once for each line of the fragments that it names."""
-    name = FRAGMENT.search(line)
-    if name is None:
-        return [line]
-    pieces = GRAMMAR["fragments"][name[1]].splitlines()
-    lines = [line[: name.start()] + piece + line[name.end() :] for piece in pieces]
-    return [whole for part in lines for whole in _expanded(part)]
-
-
-def _phrases(texts: dict[str, str]) -> Phrases:
-    return {
-        kind: tuple(phrase for line in text.splitlines() for phrase in _expanded(line))
-        for kind, text in texts.items()
-    }
-
-
 VALUES: dict[str, list[str]] = GRAMMAR["values"]
 SLOT_OF_KEY = {
     **{key: key for key in VALUES},
@@ -53,7 +32,8 @@ SLOTS = (*SLOT_OF_KEY.values(), "verb", "link", "opener", "modifier", "venue", "
 PLANS = [Plan(**plan) for plan in GRAMMAR["plans"]]
 CONNECTING: dict[str, list[str]] = GRAMMAR["connecting"]
 BEFORE, FRONT, AFTER, CLAUSES, TOLD = PLACES = [
-    _phrases(GRAMMAR[place]) for place in ("before", "front", "after", "clauses", "told")
+    {kind: tuple(lines_of(text, GRAMMAR["fragments"])) for kind, text in GRAMMAR[place].items()}
+    for place in ("before", "front", "after", "clauses", "told")
 ]
 LAST: Phrases = {kind: AFTER[kind] + CLAUSES.get(kind, ()) for kind in AFTER}
 
