@@ -119,7 +119,7 @@ def _rows(scores: Scores, recovered: Recovery | None, control: Control | None) -
         yield "entropy", scores.entropy, "of the posterior, nats per sentence"
         yield "states in use", scores.states_in_use, "with a thousandth of the words or more"
     if recovered is not None:
-        yield "NMI", recovered.nmi, "of MAP states and true slots; also called V-measure"
+        yield "NMI", recovered.v_measure, "of MAP states and true slots; also called V-measure"
         yield "homogeneity", recovered.homogeneity, "1 if each state means one slot"
         yield "completeness", recovered.completeness, "1 if each slot has one state"
         yield "many-to-one", recovered.many_to_one, "share of words, each state as its main slot"

@@ -20,18 +20,13 @@ class BucketedLoader:
     """
 
     def __init__(
-        self,
-        sentences: Sequence[Encoded],
-        batch_size: int,
-        seed: int = 0,
-        world_size: int = 1,
+        self, sentences: Sequence[Encoded], batch_size: int, seed: int = 0, world_size: int = 1
     ) -> None:
+        processes = f"{world_size} processes"
         if batch_size < world_size:
-            raise SettingError(
-                f"a batch of {batch_size} cannot be shared by {world_size} processes"
-            )
+            raise SettingError(f"a batch of {batch_size} cannot be shared by {processes}")
         if len(sentences) < world_size:
-            raise SettingError(f"{len(sentences)} sentences are too few for {world_size} processes")
+            raise SettingError(f"{len(sentences)} sentences are too few for {processes}")
         self.sentences, self.batch_size = sentences, batch_size
         self.seed, self.world_size = seed, world_size
         self.follow(lambda: 0)

@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from models.data.corpus import Corpus, spread
-from models.generation.instances import label, requests_from
-from models.generation.under_templates import Answer, write_differently
+from models.generation.answers import Answer, write_differently
 from models.generation.writer import Writer
 from models.report.content import Browser, Coloured, Output, Report, TableChoice
 from models.report.logs import comparison, metric_charts, read_logs
@@ -71,13 +70,13 @@ def _coloured_sentences(trained: TrainedRun, corpus: Corpus) -> tuple[Coloured, 
 def _browser(trained: TrainedRun, corpus: Corpus, bank: TemplateBank, watch: Watch) -> Browser:
     """Sources of the dev set, each under several templates."""
     writer = Writer(trained)
-    requests = spread(requests_from(writer, corpus.splits["dev"]), TABLES)
+    requests = spread(writer.requests(corpus.splits["dev"]), TABLES)
     templates: dict[StoredTemplate, int] = {}
     choices = []
     for request in watch(requests, "sentences under templates"):
         answers = write_differently(writer, bank, request, TEMPLATES)
         outputs = tuple(_output(answer, templates) for answer in answers)
-        choices.append(TableChoice(label(request), outputs))
+        choices.append(TableChoice(request.label, outputs))
     return Browser(tuple(template.states for template in templates), tuple(choices))
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from models.data.delexicalise import key_mark
+from models.data.tables import key_mark
 from models.restaurants import grammar
 from models.restaurants.grammar import PLANS, SLOT_OF_KEY, Plan, kind_of
 

@@ -18,10 +18,10 @@ from torch.utils.data import DataLoader
 
 from models.config import MachineConfig, RunConfig
 from models.data.batches import Batch, Encoded, collate, in_order
-from models.data.casing import learn_casing
 from models.data.corpus import Corpus, spread
 from models.data.loader import BucketedLoader
 from models.data.tasks import corpus_vocabulary, encode_task
+from models.data.tokens import learn_casing
 from models.errors import RunError
 from models.files import replacing
 from models.runs import LAST, RUN_KEY, checkpoint_path, load_checkpoint, read_config

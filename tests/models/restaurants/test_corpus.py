@@ -12,8 +12,7 @@ from itertools import combinations, groupby, permutations
 import pytest
 
 from models.data.corpus import Example
-from models.data.delexicalise import delexicalise
-from models.data.tables import parse_table
+from models.data.tables import delexicalise, parse_table
 from models.data.tokens import tokenise
 from models.restaurants.corpus import split_of, synthetic_corpus
 from models.restaurants.grammar import PLANS, SLOT_OF_KEY, SLOTS, VALUES

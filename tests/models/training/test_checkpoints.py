@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 from models import runs
 from models.data.batches import collate, encode
-from models.data.casing import learn_casing
+from models.data.tokens import learn_casing
 from models.errors import RunError
 from models.restaurants.corpus import synthetic_corpus
 from models.runs import checkpoint_path, load_checkpoint, load_run
