@@ -11,8 +11,15 @@ from jsonargparse import ArgumentParser
 from jsonargparse.typing import NonNegativeInt, PositiveInt
 from rich.console import Console
 
-from models.commands.display import coloured, measure_table, watched
-from models.commands.options import add_draws, add_run, load, start_draws
+from models.commands.options import (
+    add_draws,
+    add_run,
+    coloured,
+    load,
+    measure_table,
+    start_draws,
+    watched,
+)
 from models.data.corpus import SPLITS, Example, spread
 from models.errors import SettingError
 from models.files import write_json

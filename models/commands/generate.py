@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from jsonargparse import ArgumentParser
 from jsonargparse.typing import NonNegativeInt
 
-from models.commands.display import watched
-from models.commands.options import add_draws, add_run, load, start_draws
+from models.commands.options import add_draws, add_run, load, start_draws, watched
 from models.config import Decoding
 from models.data.corpus import SPLITS
 from models.errors import DataError, SettingError

@@ -12,8 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from models.commands.display import coloured, watched
-from models.commands.options import add_run, load
+from models.commands.options import add_run, coloured, load, watched
 from models.errors import SettingError
 from models.files import write_json
 

@@ -54,7 +54,8 @@ def read_log(run: Path) -> LoggedRun:
         for row in read_metrics(run / "metrics.csv"):
             metrics[row["metric"]].append((int(row["step"]), float(row["value"])))
     except (OSError, KeyError, TypeError, ValueError) as error:
-        raise RunError(f"{run} is not the folder of a run") from error
+        problem = f"{run} is not the folder of a run: no metrics.csv can be read"
+        raise RunError(problem) from error
     points = {metric: tuple(own) for metric, own in metrics.items()}
     return LoggedRun(run.resolve().name, read_config(run), points)
 

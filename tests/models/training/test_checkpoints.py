@@ -13,8 +13,8 @@ from models.errors import RunError
 from models.restaurants.corpus import synthetic_corpus
 from models.runs import checkpoint_path, load_checkpoint, load_run
 from models.training import fit as module
-from models.training.checkpoints import AtomicCheckpoints
 from models.training.fit import fit
+from models.training.run_files import AtomicCheckpoints
 from structdist import __version__
 from tests.models.training.conftest import STEPS, tiny
 

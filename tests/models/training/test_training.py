@@ -72,7 +72,7 @@ def test_mixed_precision(corpus, tmp_path, losses):
 def test_dev_sentences(corpus):
     """As many as asked, evenly spread; all of them if there are fewer."""
     sizes = {n: tiny(training={"dev_sentences": n}) for n in (0, 3, 10, 99)}
-    found = {n: module._dev_sentences(config, corpus) for n, config in sizes.items()}
+    found = {n: module.dev_sentences(config, corpus) for n, config in sizes.items()}
     assert [len(sentences) for sentences in found.values()] == [10, 3, 10, 10]
     assert found[3] == found[0][::3][:3]
 
