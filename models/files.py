@@ -47,7 +47,7 @@ def read_text(path: Path) -> str:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Where to write beside `path`; renamed to it at the end, so that a whole file is there."""
+    """A path to write to, renamed to `path` at the end: at any time one whole file is there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(path.name + ".unfinished")
     yield unfinished

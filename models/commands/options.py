@@ -13,7 +13,6 @@ from rich.color import Color
 from rich.console import Console
 from rich.progress import track
 from rich.style import Style
-from rich.table import Table
 from rich.text import Text
 
 from models.report.colours import rgb
@@ -71,11 +70,3 @@ def coloured(words: Sequence[str], states: Sequence[int]) -> Text:
         text.append(f"/{state} ", style + Style(dim=True))
     text.rstrip()
     return text
-
-
-def measure_table(title: str, rows: Iterable[tuple[str, float | int | None, str]]) -> Table:
-    """Measures, their values, and what they are."""
-    table = Table("measure", "value", "what it is", title=title)
-    for name, value, meaning in rows:
-        table.add_row(name, f"{value:.3f}" if isinstance(value, float) else str(value), meaning)
-    return table

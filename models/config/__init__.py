@@ -103,7 +103,7 @@ class ObjectiveConfig:
         return self.estimator != LANGUAGE_MODEL
 
     def knobs(self, epoch: float) -> Knobs:
-        """Where the schedules stand after so many epochs."""
+        """The values that the schedules have after so many epochs."""
         return Knobs(**{name: getattr(self, name).at(epoch) for name in KNOBS})
 
     def __post_init__(self) -> None:

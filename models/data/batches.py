@@ -26,7 +26,7 @@ class Source(NamedTuple):
 
     @property
     def active(self) -> Tensor:
-        """Where there is a word: bool [B, N]."""
+        """The places that hold a word: bool [B, N]."""
         return self.says != PAD
 
 
@@ -61,7 +61,7 @@ class Batch(NamedTuple):
         return self._changed(lambda part: part.to(device))
 
     def hiding(self, hidden: Tensor) -> Batch:
-        """With some words of the source [B, N] unknown, also where the sentence quotes them.
+        """The batch with some words of the source [B, N] unknown, also where sentences quote them.
 
         They stay what is to be predicted.
         """
@@ -78,7 +78,7 @@ class Batch(NamedTuple):
         return torch.cat([start, self.words[:, :-1]], 1)
 
     def _changed(self, change: Callable[[Tensor], Tensor]) -> Batch:
-        """With every tensor of it changed in the same way."""
+        """The batch with each of its tensors changed in the same way."""
         source = self.source and Source(*map(change, self.source))
         goals = None if self.goals is None else change(self.goals)
         return Batch(change(self.words), change(self.lengths), source, goals)

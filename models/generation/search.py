@@ -44,7 +44,7 @@ class Beginnings(NamedTuple):
         return cls(nothing, nothing, log_probs, torch.zeros_like(log_probs, dtype=torch.bool))
 
     def longer(self, words: Tensor, states: Tensor, log_probs: Tensor) -> Beginnings:
-        """With a word and a state more [R]; `log_probs` are those of the whole."""
+        """The beginnings with one more word and state each [R]; `log_probs` are of the whole."""
         words = words.masked_fill(self.ended, PAD)
         return Beginnings(
             torch.cat([self.words, words.unsqueeze(1)], 1),

@@ -70,7 +70,7 @@ class Writer:
         return Request(bag_items(tokenise(sentence)), sentence=sentence)
 
     def from_group(self, group: Sequence[Example]) -> Instance:
-        """Of a table all sentences are references; of paraphrases the first is what is rewritten.
+        """All sentences about a table are references; of paraphrases the first is rewritten.
 
         Paraphrases are compared by their tokens.
         """

@@ -86,4 +86,4 @@ def _output(answer: Answer, templates: dict[StoredTemplate, int]) -> Output:
     assert template is not None
     place = templates.setdefault(template, len(templates))
     note = f"template @{template.number}; log p per word {sentence.log_prob_per_word:.2f}"
-    return Output(place, sentence.text, Coloured(sentence.words, sentence.states), note)
+    return Output(place, sentence.text, Coloured(sentence.words, sentence.states).runs, note)

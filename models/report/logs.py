@@ -40,7 +40,7 @@ class LoggedRun:
 
     @property
     def best_step(self) -> int | None:
-        """Where the dev set was best, which is the checkpoint that is kept."""
+        """The step at which the dev set was best: that of the checkpoint that is kept."""
         bounds = [p for p in self.metrics.get("dev/bound", ()) if not math.isnan(p[1])]
         return min(bounds, key=lambda point: point[1])[0] if bounds else None
 

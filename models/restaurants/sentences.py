@@ -30,7 +30,7 @@ def write_sentence(table: Mapping[str, str], rng: random.Random) -> list[Token]:
 
 
 def with_articles(tokens: list[Token]) -> list[Token]:
-    """With "an" for "a" before a vowel."""
+    """The tokens with "an" for "a" before a vowel."""
     result = list(tokens)
     for i, following in enumerate(tokens[1:]):
         if tokens[i].word == "a" and following.surface[0].lower() in "aeiou":

@@ -100,7 +100,7 @@ def correct_articles(pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def indefinite_article(text: str) -> str:
-    """That of its first word, by letters: an Italian, a university, an hour, an £8."""
+    """The article before the text, by its letters: an Italian, a university, an hour, an £8."""
     letters = unicodedata.normalize("NFD", text.lower())
     word = re.sub(r"^[\W_]+", "", letters)
     if SPOKEN_WITH_CONSONANT.match(word):
@@ -109,9 +109,9 @@ def indefinite_article(text: str) -> str:
 
 
 def close_gaps(pieces: Iterable[Piece]) -> list[Piece]:
-    """Without gaps, and without what makes no sense beside one.
+    """The text without gaps, and without what makes no sense beside one.
 
-    That is: an 's, brackets or quotation marks around nothing, two signs in a row, and, before a
+    That is an 's, brackets or quotation marks around nothing, two signs in a row, and, before a
     sign or the end, words such as "near" and "a". Other words stay, so a sentence can still lack
     its subject, say, but its punctuation is sound.
     """

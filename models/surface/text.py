@@ -38,7 +38,7 @@ def plain_text(words: Sequence[str], casing: Mapping[str, str]) -> str:
 
 
 def raise_first_letter(text: str) -> str:
-    """For the start of a sentence; what has capitals already, such as eBay, stays as it is."""
+    """Starts a sentence with a capital; what has one already, such as eBay, stays as it is."""
     first = text[:1].upper()
     return first + text[1:] if text == text.lower() and len(first) == 1 else text
 

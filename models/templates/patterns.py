@@ -27,7 +27,7 @@ STATES = re.compile(r"(!?)([0-9]{1,9}(?:\|[0-9]{1,9})*)")
 
 
 def parse_pattern(text: str, num_states: int) -> Callable[[Sequence[int]], bool]:
-    """Whether states are as the pattern says; a `SettingError` quotes a piece it cannot read."""
+    """A test of states for the pattern; a `SettingError` quotes a piece that cannot be read."""
     possible = (
         f"possible are states from 0 to {num_states - 1}, ? for any one state, * for any states "
         "or none, 0|1 for either and !0 for any but one, separated by spaces"

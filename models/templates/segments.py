@@ -29,7 +29,7 @@ def collapse(states: Sequence[int]) -> tuple[int, ...]:
 
 
 def different(templates: Sequence[tuple[int, ...]], number: int) -> list[int]:
-    """Where `number` templates stand that differ from one another; the first one comes first.
+    """The places of `number` templates that differ from one another, the first template first.
 
     Each further one is the farthest from those before it, which is to say from the nearest of them;
     of equals, the earlier one. The distance of two templates is the edit distance of their states,
@@ -54,7 +54,7 @@ def different(templates: Sequence[tuple[int, ...]], number: int) -> list[int]:
 def _distances(
     one: tuple[int, ...], others: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """From `one` to each row of `others`, between 0 and 1.
+    """The distance of `one` from each row of `others`, between 0 and 1.
 
     The usual table of edit distances, row by row and for all `others` at once. An entry is at most
     one more than the one to its left: less the column's number, it is at most what is to its left.

@@ -27,7 +27,6 @@ from models.runs import LAST, RUN_KEY, checkpoint_path, load_checkpoint, read_co
 from models.training.callbacks import CollapseWarning, EpochLines, GradientVariance, StopEarly
 from models.training.module import TrainingModule
 from models.training.run_files import AtomicCheckpoints, MetricsFile, SaveBest, SaveLast
-from models.vae.objective import Templates
 from structdist.estimators import Exact
 
 DEV_BATCH = 100
@@ -89,8 +88,7 @@ def _checkpoint_to_resume(config: RunConfig, corpus: Corpus, run: Path) -> Path 
 
 def _check_exact(module: TrainingModule, longest: int) -> None:
     """The exact gradient is a sum over templates, of which long sentences have too many."""
-    exact = module.objective.estimator if isinstance(module.objective, Templates) else None
-    states = module.config.model.num_states
+    exact, states = module.objective.estimator, module.config.model.num_states
     if isinstance(exact, Exact) and states**longest > exact.max_outcomes:
         raise SettingError(
             f"objective.estimator exact sums over all templates: {longest} words, the end mark one "

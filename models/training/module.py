@@ -50,7 +50,7 @@ class TrainingModule(lightning.LightningModule):
         self.dev_scores: Scores | None = None
 
     def knobs(self) -> Knobs:
-        """Where the schedules stand."""
+        """The values that the schedules have at this step."""
         return self.config.objective.knobs(self.global_step / self.steps_per_epoch)
 
     def seed_draws(self, *purpose: int) -> None:

@@ -37,7 +37,7 @@ class LogJoint(NamedTuple):
 
 
 class Decoder(nn.Module):
-    """With `latent=False`, a plain recurrent language model; with `num_keys`, it reads sources."""
+    """Without `latent` it is a plain recurrent language model; with `num_keys` it reads sources."""
 
     def __init__(
         self,

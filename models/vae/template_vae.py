@@ -44,7 +44,7 @@ class InferenceNetwork(nn.Module):
 
 
 class TemplateVAE(nn.Module):
-    """With `latent=False`, the recurrent language model to compare with.
+    """Without `latent` it is the recurrent language model to compare with.
 
     With `num_keys`, the kinds of words that a source can have, the decoder reads sources. The
     inference network never does.
