@@ -7,6 +7,7 @@ import math
 import pytest
 
 from models.config.schedules import Schedule
+from models.errors import SettingError
 from models.training import fit as module
 from models.training.fit import fit
 from models.training.module import TrainingModule
@@ -98,3 +99,11 @@ def test_schedules_follow_the_steps(corpus, tmp_path, monkeypatch):
     assert logged(tmp_path, "knobs/temperature") == pytest.approx(temperatures)
     assert logged(tmp_path, "knobs/beta") == [0.1] * EPOCHS * STEPS
     assert logged(tmp_path, "knobs/word_dropout") == [1, 0.75, 0.5, 0.25] + [0] * 8
+
+
+def test_exact_where_there_are_too_many_templates(corpus, tmp_path):
+    """Which is known before any step, and leaves no run behind."""
+    config = tiny(objective={"estimator": "exact"})
+    with pytest.raises(SettingError, match=r"exact sums over all templates: .* have 3\^2\d"):
+        fit(config, corpus, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
