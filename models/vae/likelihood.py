@@ -100,11 +100,14 @@ class Tally:
         num_states = posterior.event_shape[-1]
         self.largest_entropy += float(batch.lengths.sum()) * math.log(num_states)
         words = pad(batch.active[:, 1:], (0, 1))  # where something follows: no end marks
-        states = (posterior.mode * words.unsqueeze(-1)).sum(0).cpu()  # [T, K]
+        self._count((posterior.mode * words.unsqueeze(-1)).sum(0).cpu())
+
+    def _count(self, states: Tensor) -> None:
+        """Adds how often each state is the MAP state at each position [T, K]."""
         if self.states is not None:
-            before, longest = self.states, max(len(self.states), len(states))
-            states, before = (pad(s, (0, 0, 0, longest - len(s))) for s in (states, before))
-            states = states + before
+            both, longest = (self.states, states), max(len(self.states), len(states))
+            before, states = (pad(own, (0, 0, 0, longest - len(own))) for own in both)
+            states = before + states
         self.states = states
 
     def scores(self) -> Scores:
