@@ -15,7 +15,7 @@ from torch.nn.functional import one_hot
 
 from models.config import Decoding
 from models.data.batches import Source
-from models.data.vocabulary import END, PAD
+from models.data.vocabulary import END, PAD, UNKNOWN
 from models.generation.stepper import Position, Stepper
 from models.vae.template_vae import TemplateVAE
 
@@ -152,18 +152,26 @@ def _continuations(
     """The likeliest states [R, M], words with each [R, M, W], and log probabilities [R, M, W].
 
     A source keeps `most` continuations, so more of one beginning and state cannot be among them.
+    Words are only asked for with states that are possible: a template leaves one.
     """
     state_scores = stepper.state_log_probs(position, step)
     best = state_scores.topk(min(most, state_scores.shape[-1]))
     rows, tried = best.indices.shape
     every = torch.arange(rows, device=best.indices.device).repeat_interleave(tried)
-    words = stepper.word_log_probs(position.select(every), best.indices.flatten(), step)
-    likely = words.topk(min(most, words.shape[-1]))
-    log_probs = likely.values.view(rows, tried, -1).double() + best.values.unsqueeze(-1)
+    possible = best.values.flatten().isfinite()
+    states = best.indices.flatten()[possible]
+    found = stepper.word_log_probs(position.select(every[possible]), states, step)
+    likely = found.topk(min(most, found.shape[-1]))
+    words = every.new_full((rows * tried, likely.indices.shape[-1]), UNKNOWN)
+    words[possible] = likely.indices
+    log_probs = torch.full_like(words, -torch.inf, dtype=torch.double)
+    log_probs[possible] = likely.values.double()
+    words, log_probs = words.view(rows, tried, -1), log_probs.view(rows, tried, -1)
+    log_probs = log_probs + best.values.unsqueeze(-1)
     log_probs = log_probs + texts.log_probs[:, None, None]
     log_probs[texts.ended] = -torch.inf
     log_probs[texts.ended, 0, 0] = texts.log_probs[texts.ended]  # it stays as it is
-    return best.indices, likely.indices.view(rows, tried, -1), log_probs
+    return best.indices, words, log_probs
 
 
 def _final_ranks(stepper: Stepper, texts: Beginnings, length_penalty: float) -> Tensor:

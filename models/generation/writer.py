@@ -99,8 +99,9 @@ class Writer:
     ) -> list[Sentence]:
         """A sentence for each request, under the template of the same place if there are any."""
         size = BATCH
-        if self.decoding.method == "beam":
-            size = max(1, LARGE_BATCH // self.decoding.beam**2)
+        if self.decoding.method == "beam":  # each beginning goes on with so many states
+            states = self.decoding.beam if templates is None else 1
+            size = max(1, LARGE_BATCH // (self.decoding.beam * states))
         found: list[Sentence] = []
         for start in range(0, len(requests), size):
             part = requests[start : start + size]
