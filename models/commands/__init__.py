@@ -33,8 +33,7 @@ commands:
 
 `{PROGRAM} COMMAND --help` tells more of each."""
 USER_ERRORS = (DataError, RunError, SettingError)  # what the user gave cannot be used: exit code 2
-PATH_ERRORS = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError)
-FILE_ERRORS = (*PATH_ERRORS, PermissionError)
+FILE_ERRORS = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 FAILURES = (DownloadError, TrainingDivergedError)  # it did not work out: exit code 1
 
 

@@ -157,7 +157,10 @@ def _print_one(answers: list[Answer] | DataError, number: int, options: Any) -> 
 def _write_split(writer: Writer, answering: Answering, split: str, folder: Path) -> None:
     from models.generation.writer import FILES, write_files
 
-    folder.mkdir(parents=True, exist_ok=True)  # or an error before the work
+    try:
+        folder.mkdir(parents=True, exist_ok=True)  # before the work, not after it
+    except OSError as error:
+        raise DataError(folder, f"cannot be made: {error.strerror}") from error
     given = writer.instances(writer.trained.corpus().splits[split])
     sentences = []
     for start in watched(range(0, len(given), CHUNK), f"hundreds of {len(given):,} sentences"):
