@@ -268,7 +268,8 @@ class RunConfig:
         try:
             return cls(**parser.instantiate(parser.parse_object(parts)))
         except (ArgumentError, TypeError) as error:
-            raise SettingError(re.sub(r'Parser key "([^"]+)":\s*', r"\1: ", str(error))) from error
+            message = re.sub(r'Parser key "([^"]+)":\s*', r"\1: ", str(error))
+            raise SettingError(re.sub(r"<class '(\w+)'>", r"\1", message)) from error
 
     def differences(self, other: RunConfig) -> list[str]:
         """Dotted names of settings that differ."""
