@@ -258,8 +258,10 @@ class RunConfig:
         if not isinstance(values, dict):
             raise SettingError("there are no settings")
         for name, default in RunConfig().as_dict().items():
-            if name not in values or isinstance(default, dict) > isinstance(values[name], dict):
+            if name not in values:
                 raise SettingError(f"{name} is missing")
+            if isinstance(default, dict) and not isinstance(values[name], dict):
+                raise SettingError(f"{name} is a group of settings, not {values[name]!r}")
         machine = {name: values[name] for name in asdict(MachineConfig())}
         parts = {name: value for name, value in values.items() if name not in machine}
         parts |= {"machine": machine, "objective": settings_of_earlier_versions(parts["objective"])}

@@ -6,7 +6,7 @@ from typing import Any
 
 from models.config import LANGUAGE_MODEL
 from models.errors import SettingError
-from structdist.estimators import Reinforce, estimator
+from structdist.estimators import ESTIMATORS, Reinforce, estimator
 
 OLDER_NAMES = {  # of settings of an objective, and what they are of the estimator
     "num_samples": "num_samples",
@@ -43,10 +43,9 @@ def settings_of_earlier_versions(objective: dict[str, Any]) -> dict[str, Any]:
     They go to the estimator, if they concern it, unless its own settings say otherwise.
     """
     own = {key: value for key, value in objective.items() if key not in OLDER_NAMES}
-    if len(own) < len(objective) and own["estimator"] != LANGUAGE_MODEL:
-        default = estimator(own["estimator"])
+    default = ESTIMATORS.get(objective.get("estimator", ""))
+    if len(own) < len(objective) and isinstance(default, Reinforce):
         older = {new: objective.get(old) for old, new in OLDER_NAMES.items()}
-        concern = older if isinstance(default, Reinforce) else {}
-        kept = {k: v for k, v in concern.items() if v is not None and getattr(default, k)}
-        own["estimator_settings"] = kept | own.get("estimator_settings", {})
+        kept = {k: v for k, v in older.items() if v is not None and getattr(default, k)}
+        own["estimator_settings"] = kept | dict(own.get("estimator_settings", {}))
     return own

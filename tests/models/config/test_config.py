@@ -156,6 +156,7 @@ def test_settings_of_an_earlier_version():
     [
         (lambda values: values.pop("model"), "model is missing"),
         (lambda values: values.pop("threads"), "threads is missing"),
+        (lambda values: values.update(model=3), "model is a group of settings, not 3"),
         (lambda values: values.update(colour="red"), "colour"),
         (lambda values: values["model"].update(colour="red"), "'model' does not accept .*'colour'"),
         (lambda values: values["model"].update(num_states="many"), "model.num_states: .*many"),
