@@ -31,9 +31,11 @@ def score_paraphrase(
     outputs: Sequence[str], references: Sequence[Sequence[str]], inputs: Sequence[str]
 ) -> SystemScores:
     """All scores of a system's outputs."""
+    tokens = {"tokens": "letters and digits, stemmed", "case": "lower"}
+    about_rouge = {"library": library("rouge-score"), **tokens, "value": ROUGE_NOTE}
     scores = [
         *_bleu_scores(outputs, references, inputs),
-        *_rouge_scores(outputs, references),
+        *(Score(name, f1, about_rouge) for name, f1 in rouge(outputs, references).items()),
         *_diversity_scores(outputs),
     ]
     return SystemScores("paraphrase", len(outputs), sum(map(len, references)), scores)
@@ -72,12 +74,6 @@ def _bleu_scores(
     near_and_far = ALPHA * value - (1 - ALPHA) * own
     combined = Score("iBLEU", near_and_far, {**against, "alpha": ALPHA})
     return [*scores, combined, Score("self-BLEU", own, against)]
-
-
-def _rouge_scores(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> list[Score]:
-    tokens = {"tokens": "letters and digits, stemmed", "case": "lower"}
-    settings = {"library": library("rouge-score"), **tokens, "value": ROUGE_NOTE}
-    return [Score(name, value, settings) for name, value in rouge(outputs, references).items()]
 
 
 def _diversity_scores(outputs: Sequence[str]) -> list[Score]:

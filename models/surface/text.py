@@ -73,16 +73,13 @@ def detokenise(words: Sequence[str]) -> str:
         else:
             after_number = word in CURRENCIES and i > 0 and words[i - 1][-1:].isdigit()
             left, right = word in BINDS_LEFT or word == "'" or after_number, word in BINDS_RIGHT
-        if chunks and (bound_to_next or left) and _come_apart([*chunks[-1], word]):
-            chunks[-1].append(word)
+        joined = [*chunks[-1], word] if chunks and (bound_to_next or left) else []
+        if joined and tokenise("".join(joined)) == tokenise(" ".join(joined)):
+            chunks[-1] = joined
         else:
             chunks.append([word])
         bound_to_next = right
     return " ".join("".join(chunk) for chunk in chunks)
-
-
-def _come_apart(words: Sequence[str]) -> bool:
-    return tokenise("".join(words)) == tokenise(" ".join(words))
 
 
 def _is_apostrophe(words: Sequence[str], i: int) -> bool:
