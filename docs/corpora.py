@@ -23,7 +23,8 @@ def wnut17() -> Corpus:
     if folder.is_dir():
         return Corpus(read(folder / "train.conll.gz"), read(folder / "dev.conll.gz"), "WNUT-17")
     random.seed(0)
-    return Corpus(invented(1500), invented(300), "invented sentences (STRUCTDIST_DATA is not set)")
+    source = "invented sentences (STRUCTDIST_DATA is not set)"
+    return Corpus(invented(1500, share=0.5), invented(300, share=1.0), source)
 
 
 def read(path: Path) -> Tagged:
@@ -40,10 +41,17 @@ def read(path: Path) -> Tagged:
     return [block for block in blocks if block[0]]
 
 
-FIRST = ("Ada", "Bo", "Chen", "Dina", "Emil", "Fay", "Gita", "Hugo", "Ines", "Jan", "Kofi", "Lena")
+FIRST = ("Ada", "Bo", "Chen", "Dina", "Emil", "Fay", "Gita", "Hugo", "Ines", "Jan", "Kofi")
 LAST = ("Adler", "Berg", "Cruz", "Diaz", "Ekman", "Frost", "Gupta", "Hale", "Ito", "Jung", "Khan")
 PLACES = ("Oslo", "New York", "Lima", "Cape Town", "Bern", "Porto", "San Juan", "Kyoto", "Hanoi")
-WORKS = ("The Long Night", "Blue Mirror", "Falling Up", "A Quiet Year", "Second Sun")
+WORKS = ("The Long Night", "Blue Mirror", "Falling Up", "A Quiet Year", "Go", "Rain At Last")
+NAMES = {
+    "PERSON": [
+        n for first, last in zip(FIRST, LAST, strict=True) for n in (first, f"{first} {last}")
+    ],
+    "LOCATION": PLACES,
+    "CREATIVE-WORK": WORKS,
+}
 PATTERNS = (
     "just met PERSON in LOCATION lol",
     "PERSON is playing CREATIVE-WORK tonight",
@@ -55,20 +63,20 @@ PATTERNS = (
 )
 
 
-def invented(size: int) -> Tagged:
-    return [invented_sentence() for _ in range(size)]
+def invented(size: int, share: float) -> Tagged:
+    """Sentences with this share of all names; half of them in lower case, as people write."""
+    return [invented_sentence(share, random.random() < 0.5) for _ in range(size)]
 
 
-def invented_sentence() -> tuple[list[str], list[str]]:
+def invented_sentence(share: float, lower: bool) -> tuple[list[str], list[str]]:
     words, tags = [], []
     for token in random.choice(PATTERNS).split():
-        name = {
-            "PERSON": lambda: random.choice(FIRST) + random.choice(["", " " + random.choice(LAST)]),
-            "LOCATION": lambda: random.choice(PLACES),
-            "CREATIVE-WORK": lambda: random.choice(WORKS),
-        }.get(token)
-        found = name().split() if name else [token]
-        words += found
-        inside = [f"I-{token.lower()}"] * (len(found) - 1)
-        tags += [f"B-{token.lower()}", *inside] if name else ["O"]
-    return words, tags
+        if token in NAMES:
+            some = NAMES[token][: round(share * len(NAMES[token]))]
+            name, label = random.choice(some).split(), token.lower()
+            words += name
+            tags += [f"B-{label}", *[f"I-{label}"] * (len(name) - 1)]
+        else:
+            words.append(token)
+            tags.append("O")
+    return ([word.lower() for word in words] if lower else words), tags
