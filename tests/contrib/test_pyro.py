@@ -1,7 +1,7 @@
 """Pyro: every way to a gradient of the ELBO, against the exact one by enumeration.
 
 Random tests have fixed seeds; a right estimator would fail `test_score_function` for about one
-seed in 10,000.
+seed in 5,000 (Student's t with 24 degrees of freedom, beyond 5.5, for 8 and 12 numbers).
 """
 
 from __future__ import annotations
@@ -105,19 +105,19 @@ structures = pytest.mark.parametrize("structure", ["linear chain", "semi-Markov 
 
 @structures
 def test_score_function(structure: str):
-    """Of draws without `rsample`: the mean of 40 estimates is within 5 standard errors."""
+    """Of draws without `rsample`: the mean of 25 estimates is within 5.5 standard errors."""
     pyro.set_rng_seed(0)
     problem = Problem(structure)
-    elbo = Trace_ELBO(num_particles=300, vectorize_particles=True, max_plate_nesting=1)
+    elbo = Trace_ELBO(num_particles=200, vectorize_particles=True, max_plate_nesting=1)
     estimates = []
-    for _ in range(40):
+    for _ in range(25):
         loss = elbo.differentiable_loss(problem.model, lambda: problem.guide(Discrete))
         grads = torch.autograd.grad(-loss, problem.leaves)
         estimates.append(torch.cat([g.flatten() for g in grads]))
     found = torch.stack(estimates)
     exact = torch.cat([g.flatten() for g in torch.autograd.grad(problem.elbo(), problem.leaves)])
     errors = (found.mean(0) - exact).abs() / (found.std(0) / len(found) ** 0.5)
-    assert errors.max() < 5
+    assert errors.max() < 5.5
 
 
 @structures
