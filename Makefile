@@ -1,6 +1,8 @@
 # make setup     create .venv and install everything the project needs
 # make test      lint, types and tests (sets up if needed)
 # make test-all  the same with the slow tests
+# make test-dist what is built to be installed: the wheels, the sdist (part of test-all)
+# make fuzz      random chains against enumeration: FUZZ_SEED=0, FUZZ_SECONDS=60 on each build
 # make test-gpu  the kernels for GPUs on a GPU, where there is one
 # make lint      lint and types alone
 # make demo      train a template VAE on the built-in corpus, look at what it learnt, write with it
@@ -9,12 +11,15 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
-PARALLEL := --numprocesses auto --dist loadfile
+FUZZ_SEED ?= 0
+FUZZ_SECONDS ?= 60
+FUZZ := --seed $(FUZZ_SEED) --seconds $(FUZZ_SECONDS) --chains inf
+PARALLEL := --numprocesses auto --dist loadfile --no-loadscope-reorder
 MODELS := $(BIN)/python -m models
 TRAIN := $(MODELS) train --config models/configs
 DEMO_TABLE := name[The Copper Kettle], eatType[pub], food[Georgian], area[old town]
 
-.PHONY: setup test test-all test-gpu lint demo clean
+.PHONY: setup test test-all test-dist fuzz test-gpu lint demo clean
 
 setup: $(READY)
 
@@ -36,6 +41,13 @@ test: lint
 test-all: lint
 	$(BIN)/pytest $(PARALLEL) -m 'slow or not slow'
 
+test-dist: setup
+	$(BIN)/pytest -m 'slow or not slow' tests/test_packaging.py
+
+fuzz: setup
+	$(BIN)/python -m tests.fuzz $(FUZZ)
+	$(BIN)/python -m tests.fuzz.sanitized $(FUZZ)
+
 test-gpu: setup
 	$(BIN)/pytest -rs tests/ops/triton/test_on_gpu.py tests/ops/triton/test_launches.py
 
@@ -46,7 +58,7 @@ demo: setup
 	($(TRAIN)/demo-rnnlm.yaml --run runs/demo-rnnlm && $(MODELS) evaluate runs/demo-rnnlm --threads 1) \
 		> runs/demo-rnnlm.log 2>&1 & $(TRAIN)/demo.yaml --run runs/demo && wait $$!
 	@tail -n 7 runs/demo-rnnlm.log
-	$(MODELS) evaluate runs/demo --samples 20 --show 8 --control 30
+	$(MODELS) evaluate runs/demo --samples 20 --show 8 --control 20
 	@echo 'One table, three templates:'
 	echo '$(DEMO_TABLE)' | $(MODELS) generate runs/demo --num-templates 3
 	$(MODELS) report runs/demo --compare runs/demo-rnnlm
@@ -59,6 +71,6 @@ demo: setup
 	@echo '  $(MODELS) --help'
 
 clean:
-	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	rm -f structdist/ops/native/_kernels*.so
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -f structdist/ops/native/_kernels.* structdist/ops/native/not_built.txt
 	find structdist models benchmarks tests -name __pycache__ -prune -exec rm -rf {} +

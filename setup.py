@@ -1,11 +1,28 @@
-"""Packaging. Only `structdist` is installed; `models` and `benchmarks` run from a checkout."""
+"""Packaging. Only `structdist` is installed; `models` and `benchmarks` run from a checkout.
 
-import platform
+The compiled kernels are plain C++ behind C names, loaded with ctypes: they need neither torch nor
+Python's headers to build, and one library fits every version of both. Hence a wheel has the tag
+`py3-none-PLATFORM`. Where they do not compile, the install goes on without them, and torch does the
+work; `structdist.ops.backends()` says why. `STRUCTDIST_KERNELS=require` makes that an error (for
+releases), and `STRUCTDIST_KERNELS=none` leaves them out (for the wheel of all other platforms).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
 import re
+import shlex
+import shutil
+import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 from setuptools import Extension, find_packages, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError
 
 ROOT = Path(__file__).parent
 VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "structdist/__init__.py").read_text())[1]
@@ -21,42 +38,119 @@ EXTRAS = {
     "torch-struct": TORCH_STRUCT,
     "pyro": PYRO,
     "triton": TRITON,
-    "benchmarks": BENCHMARKS,
-    "models": MODELS,
     "metrics": METRICS,
+    "for-benchmarks": BENCHMARKS,  # what `benchmarks` and `models` of a checkout need; they are
+    "for-models": MODELS,  # not installed themselves
     "browser": ["selenium>=4.20"],  # drives chromium, for the tests of the report's script
 }
 TOOLS = ["pytest>=8", "hypothesis>=6.100", "numpy>=1.26", "ruff>=0.6", "mypy>=1.11"]
-TOOLS += ["pytest-xdist>=3.5"]
+TOOLS += ["pytest-xdist>=3.5", "build>=1.2", "twine>=6"]
 EXTRAS["dev"] = [*BENCHMARKS, *MODELS, *METRICS, *PYRO, *TRITON, *TOOLS]
 
-# Plain C++ behind C names, loaded with ctypes: it needs no torch to build and fits every version.
-# Where it does not compile, the install goes on without it, and torch does the work.
-ON_X86 = platform.machine() in ("x86_64", "AMD64")
-NATIVE = Extension(
+# The kernels ---------------------------------------------------------------------------------
+
+WANTED = os.environ.get("STRUCTDIST_KERNELS", "if possible")
+ON_WINDOWS = sys.platform == "win32"
+ON_X86 = sysconfig.get_platform().endswith(("x86_64", "amd64"))
+FLAGS = ["-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden"]
+FLAGS += ["-shared"] if ON_WINDOWS else ["-shared", "-fPIC", "-pthread"]
+KERNELS = Extension(
     "structdist.ops.native._kernels",
     sources=sorted(str(f.relative_to(ROOT)) for f in ROOT.glob("structdist/ops/native/csrc/*.cpp")),
     depends=sorted(str(f.relative_to(ROOT)) for f in ROOT.glob("structdist/ops/native/csrc/*.h")),
-    extra_compile_args=[
-        *["-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden"],
-        *(["-march=x86-64-v3"] if ON_X86 else []),
-        "-pthread",
-    ],
-    extra_link_args=["-pthread"],
-    optional=True,
+    optional=WANTED != "require",
 )
+
+
+def compiler() -> list[str]:
+    """A compiler that has vector types, as GCC and Clang do and MSVC does not; for AVX2 on x86."""
+    if ON_WINDOWS and importlib.util.find_spec("ziglang"):  # Clang, from a wheel
+        return [sys.executable, "-m", "ziglang", "c++", "-mcpu=x86_64_v3"]
+    names = [] if ON_WINDOWS else ["c++", "g++", "clang++"]
+    found = next(filter(shutil.which, names), None)
+    if "CXX" in os.environ or found:
+        command = shlex.split(os.environ.get("CXX") or found)
+        return [*command, "-march=x86-64-v3"] if ON_X86 else command
+    raise CompileError("at install there was no C++ compiler")
+
+
+def from_environment(*names: str) -> list[str]:
+    """Flags that packagers give."""
+    return [flag for name in names for flag in shlex.split(os.environ.get(name, ""))]
+
+
+class BuildKernels(build_ext):
+    """Compiles all sources in one go into a library without Python's name for itself."""
+
+    def get_ext_filename(self, fullname: str) -> str:
+        suffix = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
+        return str(Path(*fullname.split("."))) + suffix
+
+    def build_extension(self, extension: Extension) -> None:
+        library = Path(self.get_ext_fullpath(extension.name))
+        library.parent.mkdir(parents=True, exist_ok=True)
+        reason = library.with_name("not_built.txt")  # read by ops/native/library.py
+        try:
+            self._compile(extension, library)
+            reason.unlink(missing_ok=True)
+        except CompileError as error:
+            library.unlink(missing_ok=True)
+            reason.write_text(f"{error}\n")
+            raise
+
+    def _compile(self, extension: Extension, library: Path) -> None:
+        flags = [*FLAGS, *from_environment("ARCHFLAGS", "CXXFLAGS", "LDFLAGS")]
+        command = [*compiler(), *flags, *extension.sources, "-o", str(library)]
+        self.announce(shlex.join(command), level=2)
+        try:
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise CompileError(f"at install {command[0]} did not run: {error}") from None
+        print(done.stderr, end="", file=sys.stderr)
+        if done.returncode != 0:
+            first = next((x for x in done.stderr.splitlines() if "error" in x), "it gave no reason")
+            raise CompileError(f"at install {command[0]} did not compile it: {first.strip()}")
+
+
+class PlatformWheel(bdist_wheel):
+    """A wheel for every Python of one platform."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        *_, platform = super().get_tag()
+        return "py3", "none", platform
+
+
+# The package ---------------------------------------------------------------------------------
+
+CLASSIFIERS = [
+    "Development Status :: 4 - Beta",
+    "Intended Audience :: Science/Research",
+    "Operating System :: OS Independent",
+    "Programming Language :: C++",
+    "Programming Language :: Python :: 3",
+    *(f"Programming Language :: Python :: 3.{minor}" for minor in range(10, 14)),
+    "Topic :: Scientific/Engineering :: Artificial Intelligence",
+    "Typing :: Typed",
+]
+KEYWORDS = ["pytorch", "structured prediction", "conditional random field", "crf", "semi-markov"]
+KEYWORDS += ["hidden markov model", "gumbel-softmax", "latent variables", "sequence tagging"]
 
 setup(
     name="structdist",
     version=VERSION,
     description="Structured distributions for PyTorch, with samples that carry gradients",
-    long_description=(ROOT / "README.md").read_text(),
+    long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="MIT",
+    keywords=KEYWORDS,
+    classifiers=CLASSIFIERS,
+    url="https://pypi.org/project/structdist/",
+    project_urls={"Gumbel-CRF, the paper": "https://arxiv.org/abs/2011.14244"},
     python_requires=">=3.10",
     packages=find_packages(include=["structdist", "structdist.*"]),
     package_data={"structdist": ["py.typed"]},
-    ext_modules=[NATIVE] if sys.platform != "win32" else [],
+    ext_modules=[] if WANTED == "none" else [KERNELS],
+    cmdclass={"build_ext": BuildKernels, "bdist_wheel": PlatformWheel},
     install_requires=["torch>=2.4"],
     extras_require=EXTRAS,
 )

@@ -314,6 +314,7 @@ def scaling(
 
 @app.command()
 def ratios(
+    structure: WhichStructure = LINEAR_CHAIN,
     rounds: Annotated[int | None, typer.Option(min=1, help="Default 5 (quick: 1).")] = None,
     budget: Annotated[
         float | None,
@@ -322,21 +323,27 @@ def ratios(
             help="Seconds per side of a ratio and round. Default 5 (quick: 1).",
         ),
     ] = None,
-    threads: Threads = 2,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Default 1 (semi-markov: 2), as the goals are.")
+    ] = None,
     quick: Quick = False,
     json: Json = None,
     plot: Plot = None,
     markdown: Markdown = None,
     compare: Compare = None,
 ) -> None:
-    """What SemiMarkovCRF costs beside torch-struct, LinearChainCRF and itself, and its goals."""
-    session = start("ratios", CPU, threads, json, plot, markdown, compare, SEMI_MARKOV)
+    """What a structure costs beside others, beside another structure and beside itself: its goals.
+
+    JAX takes part where it is installed.
+    """
+    threads = threads or ratio_benchmark.THREADS[structure.name]
+    session = start("ratios", CPU, threads, json, plot, markdown, compare, structure)
     rounds = rounds or (1 if quick else 5)
     limits = _limits(budget or (1.0 if quick else 5.0), quick)
-    cases = ratio_benchmark.cases(quick)
+    cases = ratio_benchmark.CASES[structure.name](quick)
     with progress_bar(len(cases) * (rounds + 1)) as progress:
         rows = ratio_benchmark.run(cases, rounds, limits, progress)
-    session.deliver({"rounds": rounds, "limits": vars(limits)}, rows)
+    session.deliver({"rounds": rounds, "threads": threads, "limits": vars(limits)}, rows)
 
 
 @app.command()

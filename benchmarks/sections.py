@@ -141,7 +141,7 @@ def ratio_tables(results: Results) -> list[Table]:
         for row in results.rows
     ]
     columns = ["work", "status", "median", "lowest", "highest", "goal", "reached"]
-    title = f"SemiMarkovCRF, {results.settings['rounds']} rounds"
+    title = f"{results.settings['threads']} threads, {results.settings['rounds']} rounds"
     return [Table(title, columns, lines, details(results.rows), texts=2)]
 
 
@@ -291,7 +291,7 @@ SECTIONS = {
         {"time.median": "time", "bytes": "peak"},
     ),
     "ratios": Section(
-        "What a semi-Markov chain costs",
+        "Costs beside others, and goals",
         "Forward and backward in float32, both sides of a ratio side by side on fresh inputs, "
         "every answer checked first. The ratio of a round is that of its medians; over rounds the "
         "table has the median and both ends. Extra memory is how much the peak of the resident set "

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from models.data.cache import load_corpus, save_corpus
-from models.data.coco import coco_corpus
-from models.data.corpus import Corpus
+from models.data.corpus import Corpus, load_corpus, save_corpus
 from models.data.download import COCO, E2E, download
-from models.data.e2e import e2e_corpus
-from models.data.own_text import text_corpus
+from models.data.readers import coco_corpus, e2e_corpus, text_corpus
 from models.errors import DataError
 from models.restaurants.corpus import synthetic_corpus
 

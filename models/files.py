@@ -47,7 +47,7 @@ def read_text(path: Path) -> str:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Where to write beside `path`; renamed to it at the end, so that a whole file is there."""
+    """A path to write to, renamed to `path` at the end: at any time one whole file is there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(path.name + ".unfinished")
     yield unfinished
@@ -55,13 +55,14 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """A whole file, in UTF-8, or a `DataError` if it cannot be written."""
+    """A whole file, in UTF-8, compressed if its name ends in `.gz`; a `DataError` if it fails."""
+    data = text.encode()
     try:
         with replacing(path) as unfinished:
-            unfinished.write_text(text, encoding="utf-8")
+            unfinished.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
     except OSError as error:
         raise DataError(path, f"cannot be written: {error.strerror}") from error
 
 
-def write_json(path: Path, content: Any, indent: int = 2) -> None:
+def write_json(path: Path, content: Any, indent: int | None = 2) -> None:
     write_text(path, json.dumps(content, indent=indent, ensure_ascii=False) + "\n")

@@ -17,7 +17,7 @@ from models.data.corpus import Corpus
 from models.data.sources import SourceVocabulary
 from models.data.tasks import corpus_vocabulary
 from models.data.vocabulary import Vocabulary
-from models.errors import RunError
+from models.errors import RunError, SettingError
 from models.vae.template_vae import TemplateVAE, build_model
 from structdist import __version__
 
@@ -58,7 +58,7 @@ def load_run(run: Path, checkpoint: str) -> TrainedRun:
         model = build_model(config, vocabulary)
         model.load_state_dict({k.removeprefix(PREFIX): v for k, v in saved["state_dict"].items()})
         casing, step = about["casing"], saved["global_step"]
-    except (KeyError, TypeError, RuntimeError) as error:
+    except (KeyError, TypeError, RuntimeError, SettingError) as error:
         raise RunError(
             f"{path} was written by {about.get('version', 'an unnamed version')} of structdist, "
             f"and this is {__version__}: train it again, or use that version"
@@ -82,11 +82,14 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def read_config(run: Path) -> RunConfig:
-    """The settings that a run was started with; a `RunError` if there are none that fit."""
+    """The settings that a run was started with; a `RunError` says what is wrong with them."""
+    path = run / "config.yaml"
     try:
-        return RunConfig.from_dict(yaml.safe_load((run / "config.yaml").read_text()))
-    except (OSError, AttributeError, KeyError, TypeError, ValueError, yaml.YAMLError) as error:
-        raise RunError(f"{run} is not the folder of a run") from error
+        return RunConfig.from_dict(yaml.safe_load(path.read_text()))
+    except OSError as error:
+        raise RunError(f"{run} is not the folder of a run: no {path.name} can be read") from error
+    except (ValueError, yaml.YAMLError) as error:
+        raise RunError(f"{path} holds no settings of a run: {error}") from error
 
 
 def read_metrics(path: Path) -> list[dict[str, str]]:

@@ -57,10 +57,11 @@ def is_one_hot(rows: Tensor) -> Tensor:
 
 def events_of(paths: Tensor, num_states: int, active: Tensor, dtype: torch.dtype) -> Tensor:
     """Paths [..., T] as events [..., T, K], given which steps [*B, T] belong to their chain."""
-    shape = torch.broadcast_shapes(paths.shape, active.shape)
-    events = torch.zeros((*shape, num_states), dtype=dtype, device=paths.device)
-    ones = active.to(dtype).expand(shape).unsqueeze(-1)
-    index = paths.expand(shape).unsqueeze(-1)
+    if paths.shape[-active.dim() :] != active.shape:
+        paths = paths.expand(torch.broadcast_shapes(paths.shape, active.shape))
+    events = torch.zeros((*paths.shape, num_states), dtype=dtype, device=paths.device)
+    ones = active.to(dtype).expand(paths.shape).unsqueeze(-1)
+    index = paths.unsqueeze(-1)
     if numbers_are_hidden():  # vmap wants no change in place
         return events.scatter(-1, index, ones)
     return events.scatter_(-1, index, ones)

@@ -16,6 +16,24 @@ settings.register_profile("fixed", derandomize=True, deadline=None, max_examples
 settings.load_profile("fixed")
 
 
+LONGEST = (
+    "tests/ops/triton/test_in_interpreter.py",
+    "tests/test_compile.py",
+    "tests/models/training/test_resume.py",
+    "tests/test_benchmarks.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files begin first, so that no worker is left alone with one at the end."""
+
+    def rank(item: pytest.Item) -> int:
+        file = item.nodeid.split("::")[0]
+        return LONGEST.index(file) if file in LONGEST else len(LONGEST)
+
+    items.sort(key=rank)
+
+
 @pytest.fixture(autouse=True)
 def _default_validation():
     """`torch.compile` turns validation off for the rest of the process."""

@@ -114,9 +114,9 @@ def test_samplers_counts_launches(results: dict[str, Path]) -> None:
 
 def test_samplers_estimates_beside_what_it_measures(tmp_path: Path) -> None:
     outputs = tmp_path / "x.json", tmp_path / "x.md"
-    result = run_tiny(
-        "samplers", "--estimate", "h100", "--json", outputs[0], "--markdown", outputs[1]
-    )
+    names = "--operation", "log-z", "--contender", "structdist,rescaled,torch-struct-genbmm"
+    files = "--json", outputs[0], "--markdown", outputs[1]
+    result = run_tiny("samplers", "--estimate", "h100", *names, *files)
     assert result.exit_code == 0, result.output
     content = json.loads(outputs[0].read_text())
     assert content["settings"]["estimate"]["label"] == "estimate, not measured"
@@ -186,10 +186,11 @@ def test_busy_neighbours_are_told_of(
     assert "beside 1 busy process" in result.output
     assert "beside 1 busy process" in page.read_text()
     assert "Not like for like: busy neighbours changed." in result.output
+    assert "Ratio to the earlier run" in result.output
     assert "busy process" not in results[command].with_suffix(".md").read_text()
 
 
-@pytest.mark.parametrize("command", TINY)
+@pytest.mark.parametrize("command", sorted(TINY.keys() - {"samplers", "train-step"}))
 def test_compare_prints_ratios(results: dict[str, Path], command: str) -> None:
     result = run_tiny(command, "--compare", results[command].with_suffix(".json"))
     assert result.exit_code == 0, result.output

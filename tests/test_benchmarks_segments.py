@@ -16,10 +16,10 @@ from benchmarks import ratios
 from benchmarks.checks import check
 from benchmarks.commands import app
 from benchmarks.contenders import Contender, Work
-from benchmarks.problem import SegmentSize
+from benchmarks.problem import SegmentSize, Size
 from benchmarks.ratios import ExtraMemory, Goal, Ratio, Side
 from benchmarks.segment_works import REFERENCE, STRUCTDIST, TORCH_STRUCT, read_events
-from benchmarks.structures import SEMI_MARKOV
+from benchmarks.structures import LINEAR_CHAIN, SEMI_MARKOV
 from benchmarks.timing import Limits
 from structdist import SemiMarkovCRF
 
@@ -167,12 +167,25 @@ def test_a_side_that_is_wrong_has_no_ratio(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_ratios_are_at_the_sizes_of_their_goals() -> None:
-    sides = [(c.over, c.under) for c in ratios.cases() if isinstance(c, Ratio)]
+    sides = [(c.over, c.under) for c in ratios.segment_cases() if isinstance(c, Ratio)]
     sizes = {str(side.size) for pair in sides for side in pair}
     assert {f"B=16 T=256 L={n} K=32" for n in (8, 16, 64)} < sizes
     assert {"B=16 T=256 K=64", "B=16 T=256 L=1 K=64"} < sizes
-    [memory] = [case for case in ratios.cases() if isinstance(case, ExtraMemory)]
+    [memory] = [case for case in ratios.segment_cases() if isinstance(case, ExtraMemory)]
     assert (str(memory.size), memory.goal) == ("B=8 T=4000 L=100 K=64", Goal(0.7))
+
+
+def test_linear_chains_are_measured_beside_those_who_are_there() -> None:
+    works = [case.work for case in ratios.chain_cases()]
+    sizes = ("B=100 T=38 K=20", "B=100 T=38 K=50", "B=16 T=256 K=64", "B=8 T=512 K=128")
+    assert all(f"entropy over log Z, {size}" in works for size in sizes)
+    here = Size(2, 3, 2)
+    absent = replace(LINEAR_CHAIN.contenders[0], name="absent", module="no_such_module")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LINEAR_CHAIN, "contenders", (*LINEAR_CHAIN.contenders, absent), raising=False)
+        beside = Ratio("beside", Side(here), Side(here, contender="absent"), Goal(1))
+        [row] = ratios.run([beside], 1, ONCE)
+    assert (row["status"], row["detail"]) == ("skipped", "no_such_module is not installed")
 
 
 # The command line ----------------------------------------------------------------------------
@@ -225,9 +238,9 @@ def test_scaling_goes_over_segments_too(results: dict[str, Path]) -> None:
 
 
 def test_ratios_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, longer, _, _, _, _, memory = ratios.cases(quick=True)
-    monkeypatch.setattr(ratios, "cases", lambda quick: [longer, memory])
-    path = written(tmp_path, "ratios", "--quick", "--budget", 0.02)
+    _, longer, _, _, _, _, memory = ratios.segment_cases(quick=True)
+    monkeypatch.setitem(ratios.CASES, "semi-markov", lambda quick: [longer, memory])
+    path = written(tmp_path, "ratios", "--structure=semi-markov", "--quick", "--budget", 0.02)
     rows = content(path)["rows"]
     assert [(row["status"], row["unit"]) for row in rows] == [("ok", "x"), ("ok", "GB")]
     assert 0 < rows[1]["value"]["median"] < 0.7

@@ -97,10 +97,17 @@ QUANTITIES: dict[str, dict[str, Callable]] = {
 
 
 def cases(structure: Structure) -> dict[str, tuple[str, str]]:
-    """Every question, and some of them with compilers that do less, or that take long."""
-    every = [(quantity, "aot_eager") for quantity in QUANTITIES[structure.name]]
-    with_others = [("several", "eager"), ("several", "inductor"), ("rsample", "inductor")]
-    pairs = [*every, *with_others, ("argmax", "inductor")]
+    """Every question, and one of them with compilers that do less, or that take long."""
+    pairs = [(quantity, "aot_eager") for quantity in QUANTITIES[structure.name]]
+    return _named([*pairs, ("several", "eager"), ("several", "inductor")])
+
+
+def every_case(structure: Structure) -> dict[str, tuple[str, str]]:
+    pairs = [("rsample", "inductor"), ("argmax", "inductor")]
+    return cases(structure) | _named(pairs)
+
+
+def _named(pairs: list[tuple[str, str]]) -> dict[str, tuple[str, str]]:
     return {f"{quantity}-{compiler}": (quantity, compiler) for quantity, compiler in pairs}
 
 
@@ -127,7 +134,7 @@ def assert_same_when_compiled(ask: Callable, example: BaseExample, compiler: str
     assert_close(found, value_and_gradients(function, example))
 
 
-@over(backends="fast", case=cases)
+@over(backends="first", case=cases)
 def test_a_whole_graph_gives_the_eager_answer(
     structure: Structure, backend: str, case: tuple[str, str]
 ):
@@ -136,7 +143,17 @@ def test_a_whole_graph_gives_the_eager_answer(
     assert_same_when_compiled(ask, example_of(structure), compiler)
 
 
-@over(backends="fast", draw=["sample", "rsample"])
+@pytest.mark.slow
+@over(backends="fast", case=every_case)
+def test_every_backend_gives_the_eager_answer(
+    structure: Structure, backend: str, case: tuple[str, str]
+):
+    quantity, compiler = case
+    ask = QUANTITIES[structure.name][quantity]
+    assert_same_when_compiled(ask, example_of(structure), compiler)
+
+
+@over(backends="first", draw=["sample", "rsample"])
 def test_draws_repeat_those_of_eager_code(structure: Structure, backend: str, draw: str):
     """For the same seed, where the compiler leaves torch's random numbers as they are."""
     example, found = example_of(structure), []
@@ -156,7 +173,7 @@ OTHER_FORMS = {
 }
 
 
-@over(backends="fast", form=lambda structure: OTHER_FORMS[structure.name])
+@over(backends="first", form=lambda structure: OTHER_FORMS[structure.name])
 def test_other_forms_of_scores(structure: Structure, backend: str, form: dict[str, Any]):
     example = example_of(structure, **form)
     assert_same_when_compiled(lambda d: d.log_partition + d.entropy(), example, "aot_eager")
@@ -206,7 +223,7 @@ class Segmenter(Tagger):
 MODELS = {CHAIN: Tagger, SEGMENTS: Segmenter}
 
 
-@over(backends="fast")
+@over(backends="first")
 def test_batches_of_all_sizes_share_a_graph(structure: Structure, backend: str):
     counter = CompileCounterWithBackend("aot_eager")
     model = MODELS[structure.name]()

@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable
 
 import torch
+from torch import Tensor
 from torch.testing import assert_close
 
 from structdist import ops
@@ -72,6 +73,23 @@ def test_relaxed_draws_and_their_gradients(backend: str, example: BaseExample, d
             leaf = example.leaves()
             soft = draw(leaf.crf())
             answers.append((soft, gradients(soft, leaf)))
+    assert_close(*answers)
+
+
+def transposed(x: Tensor) -> Tensor:
+    """The same numbers, in memory by columns."""
+    return x.transpose(-1, -2).contiguous().transpose(-1, -2) if x.dim() > 1 else x
+
+
+@over(backends="fast", example="few", draw="relaxed_draws")
+def test_layouts_of_scores_do_not_matter(backend: str, example: BaseExample, draw: Ask):
+    answers = []
+    for lay_out in (Tensor.contiguous, transposed):
+        leaf = example.with_scores(
+            *[lay_out(x).detach().requires_grad_() for x in example.scores.values()]
+        )
+        soft = draw(leaf.crf())
+        answers.append((soft, gradients(soft, leaf)))
     assert_close(*answers)
 
 

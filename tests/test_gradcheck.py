@@ -6,6 +6,7 @@ Samplers are checked with frozen noise: a fresh generator with the same seed at 
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
@@ -47,6 +48,13 @@ def test_pair_gradcheck(example: BaseExample, ask: Callable):
 
 @over(example="small", quantity=TWICE)
 def test_gradgradcheck(structure: Structure, example: BaseExample, quantity: str):
+    function = as_function(example, structure.quantities[quantity])
+    assert gradgradcheck(function, leaves(example), fast_mode=True)
+
+
+@pytest.mark.slow
+@over(example="small", quantity=TWICE)
+def test_gradgradcheck_in_full(structure: Structure, example: BaseExample, quantity: str):
     assert gradgradcheck(as_function(example, structure.quantities[quantity]), leaves(example))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from jsonargparse import ArgumentParser
 from jsonargparse.typing import NonNegativeInt, PositiveInt
 from rich.console import Console
+from rich.table import Table
 
-from models.commands.display import coloured, measure_table, watched
-from models.commands.options import add_draws, add_run, load, start_draws
-from models.data.corpus import SPLITS, Example, spread
+from models.commands.options import add_draws, add_run, coloured, load, start_draws, watched
+from models.data.corpus import SPLITS, spread
 from models.errors import SettingError
 from models.files import write_json
 from models.metrics.recovery import Recovery, recovery
@@ -33,8 +33,6 @@ CONTROL_HELP = (
     "How many tables a data2text run writes from, freely and under three templates each, for "
     "the slot error rate, the adherence to templates and the orders they make."
 )
-
-Row = tuple[str, float | int | None, str]  # a measure, its value, what it is
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -66,11 +64,16 @@ def run(options: Any) -> None:
     batches = in_order(sorted(sentences, key=len), BATCH)  # of similar lengths: little padding
     scores = evaluate(trained.model, watched(batches, "batches to evaluate"), options.samples)
     templates = map_templates(trained, examples) if trained.model.latent else []
-    recovered = _recover_slots(templates, examples)
+    slots = [example.slots for example in examples if example.slots is not None]
+    known = bool(templates) and len(slots) == len(examples)  # as in the built-in corpus
+    recovered = recovery(templates, slots) if known else None
     control = _control(trained, options) if options.control else None
-    title = f"{options.run}: {trained.config.objective.estimator}, {options.split}"
     console = Console()
-    console.print(measure_table(title, _rows(scores, recovered, control)))
+    title = f"{options.run}: {trained.config.objective.estimator}, {options.split}"
+    table = Table("measure", "value", "what it is", title=title)
+    for name, value, meaning in _rows(scores, recovered, control):
+        table.add_row(name, f"{value:.3f}" if isinstance(value, float) else str(value), meaning)
+    console.print(table)
     if scores.collapse:
         console.print(f"[bold red]posterior collapse[/], {scores.collapse}")
     for example, states in list(zip(examples, templates, strict=False))[: options.show]:
@@ -88,16 +91,6 @@ def run(options: Any) -> None:
         write_json(Path(options.json), found)
 
 
-def _recover_slots(
-    templates: Sequence[Sequence[int]], examples: Sequence[Example]
-) -> Recovery | None:
-    """How well states recover the true slots, where the corpus knows these."""
-    slots = [example.slots for example in examples if example.slots is not None]
-    if not templates or len(slots) < len(examples):
-        return None
-    return recovery(templates, slots)
-
-
 def _control(trained: TrainedRun, options: Any) -> Control:
     """Measured on as many different tables of the split as asked for, evenly spread."""
     from models.generation.control import measure_control
@@ -110,7 +103,10 @@ def _control(trained: TrainedRun, options: Any) -> Control:
     return measure_control(Writer(trained), bank, spread(tables, options.control), watched)
 
 
-def _rows(scores: Scores, recovered: Recovery | None, control: Control | None) -> Iterator[Row]:
+def _rows(
+    scores: Scores, recovered: Recovery | None, control: Control | None
+) -> Iterator[tuple[str, float | int | None, str]]:
+    """Measures, their values, and what they are."""
     exact = scores.neg_elbo is None
     yield "NLL", scores.nll, f"nats per sentence, {'exact' if exact else 'importance-sampled'}"
     yield "PPL", scores.ppl, "exp(total NLL / total words), end marks counted"
@@ -119,7 +115,7 @@ def _rows(scores: Scores, recovered: Recovery | None, control: Control | None) -
         yield "entropy", scores.entropy, "of the posterior, nats per sentence"
         yield "states in use", scores.states_in_use, "with a thousandth of the words or more"
     if recovered is not None:
-        yield "NMI", recovered.nmi, "of MAP states and true slots; also called V-measure"
+        yield "NMI", recovered.v_measure, "of MAP states and true slots; also called V-measure"
         yield "homogeneity", recovered.homogeneity, "1 if each state means one slot"
         yield "completeness", recovered.completeness, "1 if each slot has one state"
         yield "many-to-one", recovered.many_to_one, "share of words, each state as its main slot"

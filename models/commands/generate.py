@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from jsonargparse import ArgumentParser
 from jsonargparse.typing import NonNegativeInt
 
-from models.commands.display import watched
-from models.commands.options import add_draws, add_run, load, start_draws
+from models.commands.options import add_draws, add_run, load, start_draws, watched
 from models.config import Decoding
 from models.data.corpus import SPLITS
 from models.errors import DataError, SettingError
 
 if TYPE_CHECKING:
-    from models.generation.answers import Answering
-    from models.generation.under_templates import Answer
+    from models.generation.answers import Answer, Answering
     from models.generation.writer import Request, Writer
 
 USAGE = "generate RUN [--input FILE] [options]"
@@ -68,12 +66,13 @@ def run(options: Any) -> None:
     if options.split is not None:
         _write_split(writer, answering, options.split, Path(options.folder))
         return
-    requests = list(_requests(writer, options.input))
+    name = "standard input" if options.input == "-" else options.input
+    requests = list(_requests(writer, options.input, name))
     errors = [request for request in requests if isinstance(request, DataError)]
     if errors and not options.keep_going:
         raise errors[0]
     try:
-        failed = _print_answers(answering, requests, options)
+        failed = _print_answers(answering, requests, name, options)
     except BrokenPipeError:  # whoever read the output, such as `head`, has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what exit would flush
         raise SystemExit(1) from None
@@ -93,51 +92,37 @@ def _answering(writer: Writer, options: Any) -> Answering:
     return freely(writer)
 
 
-def _requests(writer: Writer, name: str) -> Iterator[Request | DataError]:
-    """What each line asks for, or what is wrong with it."""
-    from models.generation.inputs import read_sentences, read_tables
+def _requests(writer: Writer, source: str, name: str) -> Iterator[Request | DataError]:
+    """What each line asks for, or what is wrong with it: a byte that is no UTF-8, for instance."""
+    from models.generation.inputs import read_lines, sentence_of, table_of
 
-    lines, shown = _lines(name), _shown(name)
-    if writer.trained.config.task == "data2text":
-        for number, table in enumerate(read_tables(lines, shown), 1):
-            if isinstance(table, DataError):
-                yield table
-                continue
-            known = writer.trained.vocabulary.keys
-            unknown = ", ".join(key for key, _ in table if key not in known)
-            problem = f"the model has never seen the key {unknown}; it knows "
-            problem += ", ".join(sorted(known.real_words))
-            yield DataError(shown, problem, number) if unknown else writer.from_table(table)
-        return
-    for number, sentence in enumerate(read_sentences(lines, shown), 1):
-        if isinstance(sentence, DataError):
-            yield sentence
-            continue
-        request = writer.from_sentence(sentence)
-        yield request if request.items else DataError(shown, "no word to write about", number)
+    def about_table(line: str) -> Request:
+        table, known = table_of(line), writer.trained.vocabulary.keys
+        unknown = ", ".join(key for key, _ in table if key not in known)
+        if unknown:
+            keys = ", ".join(sorted(known.real_words))
+            raise ValueError(f"the model has never seen the key {unknown}; it knows {keys}")
+        return writer.from_table(table)
 
+    def like_sentence(line: str) -> Request:
+        request = writer.from_sentence(sentence_of(line))
+        if not request.items:
+            raise ValueError("no word to write about")
+        return request
 
-def _shown(name: str) -> str:
-    return "standard input" if name == "-" else name
-
-
-def _lines(name: str) -> list[str]:
-    """A byte that is no UTF-8 becomes an error of its line alone."""
     try:
-        if name != "-":
-            content = Path(name).read_bytes()
-        else:
-            if sys.stdin.isatty():
-                print("reading standard input, one request a line", file=sys.stderr)
-            content = sys.stdin.buffer.read()
+        if source == "-" and sys.stdin.isatty():
+            print("reading standard input, one request a line", file=sys.stderr)
+        content = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
     except OSError as error:
-        raise DataError(_shown(name), f"cannot be read: {error.strerror}") from error
-    lines = content.decode("utf-8", "surrogateescape").split("\n")
-    return lines[:-1] if not lines[-1] else lines
+        raise DataError(name, f"cannot be read: {error.strerror}") from error
+    lines = content.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
+    tables = writer.trained.config.task == "data2text"
+    return read_lines(lines if content else [], name, about_table if tables else like_sentence)
 
 
 def _print_answers(
-    answering: Answering, requests: Sequence[Request | DataError], options: Any
+    answering: Answering, requests: Sequence[Request | DataError], name: str, options: Any
 ) -> bool:
     """Prints the answers to each request; true if some could not be had."""
     failed = False
@@ -147,8 +132,7 @@ def _print_answers(
         for number, request in enumerate(part, start + 1):
             answer = request if isinstance(request, DataError) else next(answers)
             if isinstance(answer, SettingError):
-                answer = DataError(_shown(options.input), str(answer), number)
-                failed = True
+                answer, failed = DataError(name, str(answer), number), True
                 if not options.keep_going:
                     raise answer
             _print_one(answer, number, options)
@@ -171,18 +155,20 @@ def _print_one(answers: list[Answer] | DataError, number: int, options: Any) -> 
 
 
 def _write_split(writer: Writer, answering: Answering, split: str, folder: Path) -> None:
-    from models.generation.instances import FILES, instances, make_folder, write_files
+    from models.generation.writer import FILES, write_files
 
-    make_folder(folder)
-    trained = writer.trained
-    given = instances(writer, trained.corpus().splits[split])
+    try:
+        folder.mkdir(parents=True, exist_ok=True)  # before the work, not after it
+    except OSError as error:
+        raise DataError(folder, f"cannot be made: {error.strerror}") from error
+    given = writer.instances(writer.trained.corpus().splits[split])
     sentences = []
     for start in watched(range(0, len(given), CHUNK), f"hundreds of {len(given):,} sentences"):
         for answer in answering([one.request for one in given[start : start + CHUNK]]):
             if isinstance(answer, SettingError):
                 raise answer
             sentences.append(answer[0].sentence)
-    write_files(folder, trained.config.task, given, sentences)
-    protocol = "e2e" if trained.config.task == "data2text" else "paraphrase"
+    write_files(folder, given, sentences)
+    protocol = "e2e" if writer.trained.config.task == "data2text" else "paraphrase"
     files = " ".join(f"--{name} {folder / name}.txt" for name in FILES)
     print(f"{len(given)} sentences; next: python -m models score --protocol {protocol} {files}")

@@ -1,12 +1,22 @@
-"""Options that several commands share, and what they do."""
+"""Options that several commands share and what they do, results and progress in the terminal."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from jsonargparse import ArgumentParser
 from jsonargparse.typing import NonNegativeInt
+from rich.color import Color
+from rich.console import Console
+from rich.progress import track
+from rich.style import Style
+from rich.text import Text
+
+from models.report.colours import rgb
+from models.templates.segments import segments
 
 if TYPE_CHECKING:
     from models.runs import TrainedRun
@@ -40,3 +50,23 @@ def load(options: Any) -> TrainedRun:
     from models.runs import load_run
 
     return load_run(Path(options.run), options.checkpoint)
+
+
+def watched(values: Sequence[Any], what: str) -> Iterable[Any]:
+    """The values, with a bar in a terminal, or with a line where it would be lost."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        print(f"{what}: {len(values):,}", file=sys.stderr, flush=True)
+        return values
+    return track(values, what, console=console, transient=True)
+
+
+def coloured(words: Sequence[str], states: Sequence[int]) -> Text:
+    """A sentence in the colours of its states; each run of a state ends with its number."""
+    text = Text()
+    for state, start, end in segments(states):
+        style = Style(color=Color.from_rgb(*rgb(state, 0.6, 0.75)))
+        text.append(" ".join(words[start:end]), style + Style(bold=True))
+        text.append(f"/{state} ", style + Style(dim=True))
+    text.rstrip()
+    return text

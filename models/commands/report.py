@@ -7,8 +7,7 @@ from typing import Any
 
 from jsonargparse import ArgumentParser
 
-from models.commands.display import watched
-from models.commands.options import add_run, load
+from models.commands.options import add_run, load, watched
 from models.files import write_text
 
 USAGE = "report RUN [--compare RUN ...] [--output FILE]"

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
-from models.data.tables import Table, parse_table
+from models.data.tables import parse_table
 from models.errors import DataError
 from models.files import write_json
 from models.metrics.e2e import score_e2e
@@ -60,8 +60,21 @@ def score(
         raise DataError(json, "cannot be written: no such directory")
     if json is not None and json.is_dir():
         raise DataError(json, "cannot be written: a directory")
+    if protocol == "paraphrase" and inputs is None:
+        raise DataError("--inputs", "paraphrases are compared with their inputs: name their file")
+    texts, instances = read_texts(outputs, "output"), read_references(references)
+    items = Items(outputs, "outputs", range(1, len(texts) + 1))
+    lines = [instance.line for instance in instances]
+    check_counts(items, Items(references, "blocks of references", lines))
+    given = read_texts(inputs, "input") if inputs is not None else []
+    if inputs is not None:
+        check_counts(items, Items(inputs, "inputs", range(1, len(given) + 1)))
+    theirs = [instance.texts for instance in instances]
     try:
-        scores = _scores(protocol, outputs, references, inputs, java)
+        if protocol == "paraphrase":
+            scores = score_paraphrase(texts, theirs, given)
+        else:
+            scores = score_e2e(texts, theirs, _tables(inputs, given), java)
     except MissingLibraryError as error:
         raise DataError("score", str(error)) from error
     except JavaUnavailableError as error:
@@ -73,31 +86,9 @@ def score(
         write_json(json, scores.as_json() | {"files": names})
 
 
-def _scores(
-    protocol: Literal["e2e", "paraphrase"],
-    outputs_path: Path,
-    references_path: Path,
-    inputs_path: Path | None,
-    java: bool | None,
-) -> SystemScores:
-    if protocol == "paraphrase" and inputs_path is None:
-        raise DataError("--inputs", "paraphrases are compared with their inputs: name their file")
-    outputs = read_texts(outputs_path, "output")
-    instances = read_references(references_path)
-    items = Items(outputs_path, "outputs", range(1, len(outputs) + 1))
-    lines = [instance.line for instance in instances]
-    check_counts(items, Items(references_path, "blocks of references", lines))
-    references, inputs = [instance.texts for instance in instances], []
-    if inputs_path is not None:
-        inputs = read_texts(inputs_path, "input")
-        check_counts(items, Items(inputs_path, "inputs", range(1, len(inputs) + 1)))
-    if protocol == "paraphrase":
-        return score_paraphrase(outputs, references, inputs)
-    tables = None if inputs_path is None else _parse_tables(inputs_path, inputs)
-    return score_e2e(outputs, references, tables, java)
-
-
-def _parse_tables(path: Path, texts: list[str]) -> list[Table]:
+def _tables(path: Path | None, texts: list[str]) -> list[Any] | None:
+    if path is None:
+        return None
     tables = []
     for line, text in enumerate(texts, 1):
         try:
@@ -115,10 +106,8 @@ def _print(scores: SystemScores) -> None:
     grid.add_column("computed by, from tokens")
     for entry in scores.scores:
         told = [entry.settings[key] for key in ("library", "tokens") if key in entry.settings]
-        value, about = f"{entry.value:.4f}" if entry.value is not None else "", ", ".join(told)
-        if entry.value is None:
-            value, about = "unavailable", entry.unavailable or ""
-        elif isinstance(entry.value, int):
-            value = str(entry.value)
+        value, about = "unavailable", entry.unavailable or ", ".join(told)
+        if entry.value is not None:
+            value = str(entry.value) if isinstance(entry.value, int) else f"{entry.value:.4f}"
         grid.add_row(entry.name, value, escape(about))
     Console().print(grid)

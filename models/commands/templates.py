@@ -12,8 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from models.commands.display import coloured, watched
-from models.commands.options import add_run, load
+from models.commands.options import add_run, coloured, load, watched
 from models.errors import SettingError
 from models.files import write_json
 
@@ -67,7 +66,9 @@ def run(options: Any) -> None:
         shown = coloured(words, template.states)
         console.print(Text.assemble(f"@{template.number}{times} ", shown))
     if not found:
-        console.print("none is like that" + _like_that(frequent))
+        hint = " ".join(map(str, frequent[0].states)) if frequent else ""
+        hint = f"; a pattern that many match: --pattern '* {hint} *'" if hint else ""
+        console.print("none is like that" + hint)
     console.print(_ngram_table(frequent))
     if options.json:
         write_json(Path(options.json), analysis.as_json(), indent=1)
@@ -81,13 +82,6 @@ def _length(text: str | None) -> tuple[int, int] | None:
     if match is None:
         raise SettingError(f"{text!r} is no length: write 9, or 8-12")
     return int(match[1]), int(match[2] or match[1])
-
-
-def _like_that(frequent: list[StateNGram]) -> str:
-    """A pattern that does match, as a hint."""
-    if not frequent:
-        return ""
-    return f"; a pattern that many match: --pattern '* {' '.join(map(str, frequent[0].states))} *'"
 
 
 def _ngram_table(frequent: list[StateNGram]) -> Table:

@@ -8,7 +8,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from models.commands.parser import Parser
+from models.commands import Parser
 from models.config import MachineConfig, RunConfig
 from models.data.sources import Task
 from models.errors import RunError

@@ -6,8 +6,12 @@ The docstrings are what `python -m models train --help` prints.
 from __future__ import annotations
 
 import math
-from dataclasses import InitVar, asdict, dataclass, field, fields
+import re
+from argparse import ArgumentError
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
+
+from jsonargparse import ArgumentParser
 
 from models.config.schedules import Schedule
 from models.data.sources import Task
@@ -69,8 +73,8 @@ class ObjectiveConfig:
     """How the gradient is estimated.
 
     Args:
-        estimator: One of `structdist.estimators.ESTIMATORS`, or `rnnlm`, which has no templates:
-            the language model to compare with.
+        estimator: A name that `structdist.estimators.estimator` knows, such as `gumbel-crf-st` or
+            `rloo`; or `rnnlm`, which has no templates: the language model to compare with.
         estimator_settings: What the estimator of that name has other than by default, except for
             its temperature: `--objective.estimator_settings.num_samples 3`.
         temperature: Temperature of the estimators that have one.
@@ -83,9 +87,6 @@ class ObjectiveConfig:
         target_gradient: Share of the gradient of log p(z) that reaches q through the sampled
             states. With 0 they are fixed targets of p(z), as in the published code; with 1 it is
             the gradient of the bound, and q soon collapses unless the decoder needs the states.
-        num_samples: An older name of that setting of the REINFORCE estimators.
-        constant_baseline: An older name of `constant`, a setting of `reinforce-ms-c`.
-        reward_scale: An older name of that setting of the REINFORCE estimators.
     """
 
     estimator: str = DEFAULT_ESTIMATOR
@@ -95,9 +96,6 @@ class ObjectiveConfig:
     word_dropout: Schedule = field(default=Schedule(1.0, 0.0, 1.0), metadata=SHARE)
     context_dropout: Schedule = field(default=Schedule(0.0), metadata=SHARE)
     target_gradient: Schedule = field(default=Schedule(0.0), metadata=NOT_NEGATIVE)
-    num_samples: InitVar[int | None] = None
-    constant_baseline: InitVar[float | None] = None
-    reward_scale: InitVar[float | None] = None
 
     @property
     def latent(self) -> bool:
@@ -105,21 +103,14 @@ class ObjectiveConfig:
         return self.estimator != LANGUAGE_MODEL
 
     def knobs(self, epoch: float) -> Knobs:
-        """Where the schedules stand after so many epochs."""
+        """The values that the schedules have after so many epochs."""
         return Knobs(**{name: getattr(self, name).at(epoch) for name in KNOBS})
 
-    def __post_init__(
-        self,
-        num_samples: int | None,
-        constant_baseline: float | None,
-        reward_scale: float | None,
-    ) -> None:
-        older = num_samples, constant_baseline, reward_scale
-        if self.estimator != DEFAULT_ESTIMATOR or self.estimator_settings or any(older):
-            from models.config.estimators import changed_settings, of_reinforce
+    def __post_init__(self) -> None:
+        if self.estimator != DEFAULT_ESTIMATOR or self.estimator_settings:
+            from models.config.estimators import changed_settings
 
-            given = of_reinforce(self.estimator, *older) | self.estimator_settings
-            settings = changed_settings(self.estimator, given)
+            settings = changed_settings(self.estimator, self.estimator_settings)
             object.__setattr__(self, "estimator_settings", settings)
         for knob in (setting for setting in fields(self) if setting.metadata):
             schedule, name = getattr(self, knob.name), f"objective.{knob.name}"
@@ -258,17 +249,29 @@ class RunConfig:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> RunConfig:
-        """The inverse of `as_dict`."""
-        objective: dict[str, Any] = dict(values["objective"])
-        objective |= {name: Schedule(**objective[name]) for name in KNOBS if name in objective}
-        return cls(
-            DataConfig(**values["data"]),
-            ModelConfig(**values["model"]),
-            ObjectiveConfig(**objective),
-            TrainingConfig(**values["training"]),
-            MachineConfig(**{f.name: values[f.name] for f in fields(MachineConfig)}),
-            values["task"],
-        )
+        """The inverse of `as_dict`; a `SettingError` names the setting that does not fit.
+
+        Settings that earlier versions did not have are the defaults.
+        """
+        from models.config.estimators import settings_of_earlier_versions
+
+        if not isinstance(values, dict):
+            raise SettingError("there are no settings")
+        for name, default in RunConfig().as_dict().items():
+            if name not in values:
+                raise SettingError(f"{name} is missing")
+            if isinstance(default, dict) and not isinstance(values[name], dict):
+                raise SettingError(f"{name} is a group of settings, not {values[name]!r}")
+        machine = {name: values[name] for name in asdict(MachineConfig())}
+        parts = {name: value for name, value in values.items() if name not in machine}
+        parts |= {"machine": machine, "objective": settings_of_earlier_versions(parts["objective"])}
+        parser = ArgumentParser(exit_on_error=False)
+        parser.add_class_arguments(cls)
+        try:
+            return cls(**parser.instantiate(parser.parse_object(parts)))
+        except (ArgumentError, TypeError) as error:
+            message = re.sub(r'Parser key "([^"]+)":\s*', r"\1: ", str(error))
+            raise SettingError(re.sub(r"<class '(\w+)'>", r"\1", message)) from error
 
     def differences(self, other: RunConfig) -> list[str]:
         """Dotted names of settings that differ."""

@@ -1,4 +1,4 @@
-"""Estimators by their name, and what a run says of the settings of its own."""
+"""What a run says of the settings of its estimator."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from models.config import LANGUAGE_MODEL
 from models.errors import SettingError
 from structdist.estimators import ESTIMATORS, Reinforce, estimator
 
-ESTIMATOR_NAMES = (LANGUAGE_MODEL, *ESTIMATORS)
+OLDER_NAMES = {  # of settings of an objective, and what they are of the estimator
+    "num_samples": "num_samples",
+    "constant_baseline": "constant",
+    "reward_scale": "reward_scale",
+}
 
 
 def changed_settings(name: str, settings: dict[str, Any]) -> dict[str, Any]:
@@ -16,9 +20,6 @@ def changed_settings(name: str, settings: dict[str, Any]) -> dict[str, Any]:
 
     An estimator or a setting that there is not, or a value that it does not take, is an error.
     """
-    if name not in ESTIMATOR_NAMES:
-        known = ", ".join(ESTIMATOR_NAMES)
-        raise SettingError(f"objective.estimator must be one of {known}, not {name}")
     if name == LANGUAGE_MODEL:
         if settings:
             raise SettingError(f"objective.estimator_settings: {name} has none")
@@ -26,22 +27,25 @@ def changed_settings(name: str, settings: dict[str, Any]) -> dict[str, Any]:
     if "temperature" in settings:
         raise SettingError("objective.temperature is the estimator's, and a schedule")
     try:
+        default = estimator(name)
+    except ValueError as error:
+        raise SettingError(f"objective.estimator: {error}; or {LANGUAGE_MODEL}") from None
+    try:
         estimator(name, **settings)
     except ValueError as error:
         raise SettingError(f"objective.estimator_settings: {error}") from None
-    return {
-        key: value for key, value in settings.items() if getattr(ESTIMATORS[name], key) != value
-    }
+    return {key: value for key, value in settings.items() if getattr(default, key) != value}
 
 
-def of_reinforce(
-    name: str, num_samples: int | None, constant: float | None, reward_scale: float | None
-) -> dict[str, Any]:
-    """Settings as earlier versions had them for every run, those that concern the estimator."""
-    known = ESTIMATORS.get(name)
-    if not isinstance(known, Reinforce):
-        return {}
-    older = {"num_samples": num_samples, "reward_scale": reward_scale}
-    if known.constant:
-        older["constant"] = constant
-    return {key: value for key, value in older.items() if value is not None}
+def settings_of_earlier_versions(objective: dict[str, Any]) -> dict[str, Any]:
+    """The settings of an objective, with those that earlier versions had for every estimator.
+
+    They go to the estimator, if they concern it, unless its own settings say otherwise.
+    """
+    own = {key: value for key, value in objective.items() if key not in OLDER_NAMES}
+    default = ESTIMATORS.get(objective.get("estimator", ""))
+    if len(own) < len(objective) and isinstance(default, Reinforce):
+        older = {new: objective.get(old) for old, new in OLDER_NAMES.items()}
+        kept = {k: v for k, v in older.items() if v is not None and getattr(default, k)}
+        own["estimator_settings"] = kept | dict(own.get("estimator_settings", {}))
+    return own

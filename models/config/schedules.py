@@ -10,7 +10,7 @@ from models.errors import SettingError
 
 @dataclass(frozen=True)
 class Schedule:
-    """From `start` to `end` within `epochs`, constant before and after.
+    """A number that goes from `start` to `end` within `epochs`, constant before and after.
 
     Args:
         start: Value at the first step.

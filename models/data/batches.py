@@ -1,8 +1,9 @@
-"""Sentences as padded tensors of numbers, and what they are written from."""
+"""Sentences as padded tensors of numbers, with what they are written from, in batches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from models.data.sources import EncodedSource
 from models.data.vocabulary import PAD, START, UNKNOWN, Vocabulary
+from models.errors import SettingError
 
 
 class Source(NamedTuple):
@@ -24,7 +26,7 @@ class Source(NamedTuple):
 
     @property
     def active(self) -> Tensor:
-        """Where there is a word: bool [B, N]."""
+        """The places that hold a word: bool [B, N]."""
         return self.says != PAD
 
 
@@ -59,7 +61,7 @@ class Batch(NamedTuple):
         return self._changed(lambda part: part.to(device))
 
     def hiding(self, hidden: Tensor) -> Batch:
-        """With some words of the source [B, N] unknown, also where the sentence quotes them.
+        """The batch with some words of the source [B, N] unknown, also where sentences quote them.
 
         They stay what is to be predicted.
         """
@@ -76,7 +78,7 @@ class Batch(NamedTuple):
         return torch.cat([start, self.words[:, :-1]], 1)
 
     def _changed(self, change: Callable[[Tensor], Tensor]) -> Batch:
-        """With every tensor of it changed in the same way."""
+        """The batch with each of its tensors changed in the same way."""
         source = self.source and Source(*map(change, self.source))
         goals = None if self.goals is None else change(self.goals)
         return Batch(change(self.words), change(self.lengths), source, goals)
@@ -129,3 +131,56 @@ def in_order(sentences: Sequence[Encoded], batch_size: int) -> list[Batch]:
     """Batches for evaluation: sentences as they come, none left out."""
     starts = range(0, len(sentences), batch_size)
     return [collate(sentences[start : start + batch_size]) for start in starts]
+
+
+BATCHES_IN_A_POOL = 20  # sentences are sorted by length within pools of so many batches
+
+
+class BucketedLoader:
+    """Batches for training, an epoch at a time.
+
+    The batch of step n is a function of `seed` and n, and the loader asks how many steps are done
+    whenever it is iterated: training that is resumed within an epoch goes on with the batches it
+    has not seen. Of several processes each takes its share of every batch.
+    """
+
+    def __init__(
+        self, sentences: Sequence[Encoded], batch_size: int, seed: int = 0, world_size: int = 1
+    ) -> None:
+        processes = f"{world_size} processes"
+        if batch_size < world_size:
+            raise SettingError(f"a batch of {batch_size} cannot be shared by {processes}")
+        if len(sentences) < world_size:
+            raise SettingError(f"{len(sentences)} sentences are too few for {processes}")
+        self.sentences, self.batch_size = sentences, batch_size
+        self.seed, self.world_size = seed, world_size
+        self.follow(lambda: 0)
+
+    def follow(self, steps_done: Callable[[], int], rank: int = 0) -> None:
+        """Tell by `steps_done` where to start, and take the share of process `rank`."""
+        self.steps_done, self.rank = steps_done, rank
+
+    def __len__(self) -> int:
+        whole, rest = divmod(len(self.sentences), self.batch_size)
+        return whole + (rest >= self.world_size)  # each process needs a sentence
+
+    def __iter__(self) -> Iterator[Batch]:
+        epoch, done = divmod(self.steps_done(), len(self))
+        for indices in self.order(epoch)[done:]:
+            share = indices[self.rank :: self.world_size]
+            yield collate([self.sentences[index] for index in share])
+
+    def order(self, epoch: int) -> list[list[int]]:
+        """Indices of the sentences of each batch."""
+        shuffler = random.Random(f"{self.seed}-{epoch}")
+        lengths = [len(sentence) for sentence in self.sentences]
+        indices = list(range(len(lengths)))
+        shuffler.shuffle(indices)
+        batches: list[list[int]] = []
+        pool_size = BATCHES_IN_A_POOL * self.batch_size
+        for start in range(0, len(indices), pool_size):
+            pool = sorted(indices[start : start + pool_size], key=lengths.__getitem__)
+            batches += [pool[i : i + self.batch_size] for i in range(0, len(pool), self.batch_size)]
+        batches = batches[: len(self)]
+        shuffler.shuffle(batches)
+        return batches

@@ -1,17 +1,24 @@
-"""What every reader produces and every model reads."""
+"""What every reader produces and every model reads, and the file it is kept in once prepared."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 from models.data.vocabulary import Vocabulary
+from models.errors import DataError
+from models.files import read_text, write_json
 
 SPLITS = ("train", "dev", "test")
 MOST_WORDS = 8000  # of the vocabulary of open-ended text, as in the paper
+FILE = "corpus.json.gz"
+FORMAT = 2  # of the file; a corpus in another format is prepared again, not converted
+ADVICE = "run `python -m models data NAME ...` again"
 
 Value = TypeVar("Value")
 
@@ -41,6 +48,38 @@ class Corpus:
     def keys(self) -> Vocabulary:
         """The keys of the tables of the training split."""
         return Vocabulary.of([key for key, _ in e.table] for e in self.splits["train"])
+
+
+def save_corpus(corpus: Corpus, directory: Path) -> None:
+    defaults = vars(Example(()))  # which are not written
+    splits = {
+        split: [{k: v for k, v in vars(e).items() if v != defaults[k]} for e in examples]
+        for split, examples in corpus.splits.items()
+    }
+    about = {"format": FORMAT, "name": corpus.name, "min_count": corpus.min_count}
+    write_json(directory / FILE, about | {"splits": splits}, indent=None)
+
+
+def load_corpus(directory: Path) -> Corpus:
+    """What `save_corpus` wrote; a `DataError` for anything else."""
+    path = directory / FILE
+    if not path.is_file():
+        raise DataError(directory, f"no prepared corpus here, {FILE} is missing; {ADVICE}")
+    try:
+        content = json.loads(read_text(path))
+        if content["format"] != FORMAT:
+            raise ValueError(f"of format {content['format']}, not {FORMAT}")
+        splits = {name: [_example(r) for r in split] for name, split in content["splits"].items()}
+        return Corpus(str(content["name"]), splits, int(content["min_count"]))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        problem = "damaged" if isinstance(error, DataError) else f"no prepared corpus: {error}"
+        raise DataError(path, f"{problem}; {ADVICE}") from error
+
+
+def _example(record: dict[str, Any]) -> Example:
+    listed = {key: tuple(record[key]) for key in ("words", "slots") if key in record}
+    table = tuple((key, value) for key, value in record.get("table", ()))
+    return Example(**({"words": ()} | record | listed | {"table": table}))
 
 
 def grouped(examples: Sequence[Example]) -> dict[str, list[Example]]:

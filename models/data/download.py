@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 import http.client
 import os
-import shutil
 import tempfile
 import urllib.request
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO
+from shutil import copyfileobj
 
-from models.data.coco import read_captions
+from models.data.readers import read_captions
 from models.errors import DataError, DownloadError
 
 TIMEOUT = 60  # seconds without an answer
@@ -48,19 +47,11 @@ COCO = Release(  # the checksum of the training captions is not known to us
 
 
 def download(release: Release, target: Path) -> None:
-    """Puts the files of a release into `target`, once all of them have been checked.
-
-    A file must have its checksum; one without a known checksum must be readable as captions.
-    """
+    """Puts the files of a release into `target`, once all of them have been checked."""
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".download-", dir=target) as aside:
         try:
-            archive = Path(aside, "release.zip")
-            with urllib.request.urlopen(release.url, timeout=TIMEOUT) as response:
-                _copy(response, archive)
-            _unpack(archive, release, Path(aside))
-            for name, checksum in release.checksums.items():
-                _check(Path(aside, name), checksum)
+            _fetch(release, Path(aside))
         except (OSError, http.client.HTTPException, zipfile.BadZipFile, DataError) as error:
             raise DownloadError(
                 f"could not download {release.name}: {error}\n"
@@ -71,26 +62,23 @@ def download(release: Release, target: Path) -> None:
             os.replace(Path(aside, name), target / name)
 
 
-def _copy(source: IO[bytes], path: Path) -> None:
-    with path.open("wb") as file:
-        shutil.copyfileobj(source, file)
+def _fetch(release: Release, folder: Path) -> None:
+    """Gets the files wanted, from whatever folder of the archive they are in, and checks them.
 
-
-def _unpack(archive: Path, release: Release, target: Path) -> None:
-    """The files wanted, from whatever folder of the archive they are in."""
-    with zipfile.ZipFile(archive) as content:
-        members = {PurePosixPath(name).name: name for name in content.namelist()}
-        for name in release.checksums:
+    A file must have its checksum; one without a known checksum must be readable as captions.
+    """
+    path = folder / "release.zip"
+    with urllib.request.urlopen(release.url, timeout=TIMEOUT) as answer, path.open("wb") as file:
+        copyfileobj(answer, file)
+    with zipfile.ZipFile(path) as archive:
+        members = {PurePosixPath(name).name: name for name in archive.namelist()}
+        for name, checksum in release.checksums.items():
             if name not in members:
                 raise zipfile.BadZipFile(f"there is no {name} in {release.url}")
-            with content.open(members[name]) as source:
-                _copy(source, target / name)
-
-
-def _check(path: Path, checksum: str | None) -> None:
-    if checksum is None:
-        read_captions(path)
-        return
-    found = hashlib.sha256(path.read_bytes()).hexdigest()
-    if found != checksum:
-        raise DataError(path.name, f"the sha256 is {found}, not {checksum}")
+            (folder / name).write_bytes(archive.read(members[name]))
+            if checksum is None:
+                read_captions(folder / name)
+                continue
+            found = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+            if found != checksum:
+                raise DataError(name, f"the sha256 is {found}, not {checksum}")

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from models.data.content_words import content_words
-from models.data.delexicalise import TRUTH_VALUES, key_mark
-from models.data.tables import Table
-from models.data.tokens import tokenise
+from models.data.tables import TRUTH_VALUES, Table, key_mark
+from models.data.tokens import content_words, tokenise
 from models.data.vocabulary import Vocabulary
 
 Task = Literal["text", "data2text", "paraphrase", "paraphrase-unpaired"]

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from models.data.batches import EncodedPair, encode
 from models.data.corpus import Corpus, Example, grouped
 from models.data.sources import Item, SourceVocabulary, Task, bag_items, table_items
 from models.errors import SettingError
-
-
-class Pair(NamedTuple):
-    """A sentence to write, and its source."""
-
-    target: Example
-    items: list[Item]
 
 
 def encode_task(
@@ -24,26 +16,30 @@ def encode_task(
     """The sentences as numbers, with sources if the task has any."""
     if task == "text":
         return encode([example.words for example in examples], vocabulary.words)
-    return [encode_pair(pair, vocabulary) for pair in pairs(task, examples, vocabulary)]
+    found = pairs(task, examples, vocabulary)
+    return [encode_pair(target, items, vocabulary) for target, items in found]
 
 
-def encode_pair(pair: Pair, vocabulary: SourceVocabulary) -> EncodedPair:
-    words = pair.target.words
-    source = vocabulary.encode(pair.items)
-    copied = [vocabulary.number(word, source.new_words) for word in words]
-    numbers = vocabulary.words.encode(words)
-    return EncodedPair(numbers, source, [*copied, numbers[-1]])
+def encode_pair(
+    target: Example, items: Sequence[Item], vocabulary: SourceVocabulary
+) -> EncodedPair:
+    """A sentence to write, and its source."""
+    source, words = vocabulary.encode(items), vocabulary.words.encode(target.words)
+    copied = [vocabulary.number(word, source.new_words) for word in target.words]
+    return EncodedPair(words, source, [*copied, words[-1]])
 
 
-def pairs(task: Task, examples: Sequence[Example], vocabulary: SourceVocabulary) -> list[Pair]:
-    """Sentences with their sources; an example whose source says nothing is passed over."""
+def pairs(
+    task: Task, examples: Sequence[Example], vocabulary: SourceVocabulary
+) -> list[tuple[Example, list[Item]]]:
+    """Sentences to write with their sources; one whose source says nothing is passed over."""
     if task == "data2text":
-        found = [Pair(e, table_items(e.table, vocabulary.words)) for e in examples]
+        found = [(e, table_items(e.table, vocabulary.words)) for e in examples]
     elif task == "paraphrase-unpaired":  # each sentence from its own words
-        found = [Pair(example, bag_items(example.words)) for example in examples]
+        found = [(example, bag_items(example.words)) for example in examples]
     else:
-        found = [Pair(target, bag_items(source.words)) for source, target in paraphrases(examples)]
-    found = [pair for pair in found if pair.items]
+        found = [(target, bag_items(source.words)) for source, target in paraphrases(examples)]
+    found = [(target, items) for target, items in found if items]
     if not found:
         lacking = "tables" if task == "data2text" else "several sentences about one thing"
         raise SettingError(f"{task} learns from {lacking}, and the corpus has none")

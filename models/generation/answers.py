@@ -1,18 +1,30 @@
-"""Ways to answer a request: with states of the model's choice, or under templates."""
+"""Ways to answer a request: with states of the model's choice, or under templates.
+
+An answer to each request is a list of sentences, or the `SettingError` that says why there is none.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
+from models.data.tables import quoted_order
 from models.errors import RunError, SettingError
-from models.generation.under_templates import Answer, fitting, write_differently, write_under_each
-from models.generation.writer import Request, Writer
+from models.generation.writer import Request, Sentence, Writer
 from models.templates.bank import StoredTemplate, TemplateBank
 from models.templates.patterns import parse_pattern
+from models.templates.segments import collapse, different
 
+CANDIDATES = 100  # templates tried for a request
 PLAIN_STATES = re.compile(r"[\d\s,]+")
 NUMBER = re.compile(r"@(\d+)")
+
+
+class Answer(NamedTuple):
+    sentence: Sentence
+    template: StoredTemplate | None = None  # that it was written under
+
 
 Answering = Callable[[Sequence[Request]], Iterator[list[Answer] | SettingError]]
 
@@ -61,11 +73,11 @@ def as_asked(writer: Writer, template: str, bank: Callable[[], TemplateBank]) ->
     """Under the template that a user wrote: states, `@` and a number, or a pattern."""
     if not writer.trained.model.latent:
         raise RunError(f"{writer.trained.folder} is a model without templates")
-    if number := NUMBER.fullmatch(template.strip()):
-        stored = bank()
-        if int(number[1]) >= len(stored):
-            raise SettingError(f"there is no template @{number[1]}: the last is @{len(stored) - 1}")
-        return under(writer, stored[int(number[1])].states, stored[int(number[1])])
+    if match := NUMBER.fullmatch(template.strip()):
+        stored, number = bank(), int(match[1])
+        if number >= len(stored):
+            raise SettingError(f"there is no template @{number}: the last is @{len(stored) - 1}")
+        return under(writer, stored[number].states, stored[number])
     if template.strip() and not PLAIN_STATES.fullmatch(template):
         return like(writer, bank(), template)
     states = [int(state) for state in template.replace(",", " ").split()]
@@ -75,3 +87,61 @@ def as_asked(writer: Writer, template: str, bank: Callable[[], TemplateBank]) ->
     if max(states) > last:
         raise SettingError(f"there is no state {max(states)}: the last is {last}")
     return under(writer, states)
+
+
+def fitting(
+    bank: TemplateBank, request: Request, pattern: str | None = None, least: int = 1
+) -> list[StoredTemplate]:
+    """The most frequent templates of tables with the same keys.
+
+    While fewer than `least` of them differ in more than the lengths of runs, those of the tables
+    with the most similar keys are added.
+    """
+    found: list[StoredTemplate] = []
+    for alike in bank.key_sets_like(key for key, _ in request.table):
+        found += bank.search(alike, pattern=pattern, limit=CANDIDATES)
+        if len({collapse(template.states) for template in found}) >= least:
+            break
+    return found
+
+
+def write_under_each(
+    writer: Writer, request: Request, templates: Sequence[StoredTemplate]
+) -> list[Answer]:
+    """The request under each template, the best sentence first.
+
+    Better is who quotes more of the source, and then who is likelier per word.
+    """
+
+    def quality(answer: Answer) -> tuple[int, float]:
+        words = answer.sentence.words
+        if request.table:
+            quoted = len(quoted_order(words, request.table))
+        else:
+            quoted = len({item.says for item in request.items}.intersection(words))
+        return quoted, answer.sentence.log_prob_per_word
+
+    sentences = writer.write([request] * len(templates), [t.states for t in templates])
+    return sorted(map(Answer, sentences, templates), key=quality, reverse=True)
+
+
+def write_differently(
+    writer: Writer, bank: TemplateBank, request: Request, number: int
+) -> list[Answer]:
+    """So many sentences that tell the table in different orders, the best of each order.
+
+    Where there are not as many orders, as for a bag of words, templates of the better half of the
+    sentences, if there are enough that differ, as far from one another as can be.
+    """
+    templates = fitting(bank, request, least=number)
+    every = write_under_each(writer, request, templates)
+    orders: dict[tuple[str, ...], Answer] = {}
+    for answer in every:
+        orders.setdefault(quoted_order(answer.sentence.words, request.table), answer)
+    if len(orders) >= number:
+        return list(orders.values())[:number]
+    states = [answer.template.states for answer in every if answer.template is not None]
+    chosen = different(states[: len(states) // 2], number)
+    if len(chosen) < number:
+        chosen = different(states, number)
+    return [every[index] for index in chosen]

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from models.data.corpus import Example
-from models.data.delexicalise import quoted_order
-from models.data.tables import Table
-from models.generation.under_templates import Answer, write_differently
+from models.data.tables import Table, quoted_order
+from models.generation.answers import write_differently
 from models.generation.writer import Sentence, Writer
-from models.metrics.adherence import template_adherence
 from models.metrics.slot_errors import corpus_slot_errors
 from models.restaurants.slots import corpus_restaurant_errors, slot_order
 from models.runs import Watch, unwatched
@@ -35,47 +33,51 @@ def measure_control(
     writer: Writer, bank: TemplateBank, tables: Sequence[Table], watch: Watch = unwatched
 ) -> Control:
     """Tells every table once freely, and under three different templates."""
+    built_in = writer.trained.config.data.corpus == "synthetic"  # which has rules of its own
     requests = [writer.from_table(table) for table in tables]
     free = writer.write(requests)
-    controlled: list[list[Answer]] = [
-        write_differently(writer, bank, request, TEMPLATES)
-        for request in watch(requests, "tables under templates")
-    ]
-    flat = [(table, a) for table, own in zip(tables, controlled, strict=True) for a in own]
+    told_of, told, asked = list[Table](), list[Sentence](), list[Sequence[int]]()
+    different = 0
+    for request in watch(requests, "tables under templates"):
+        orders = set()
+        for sentence, template in write_differently(writer, bank, request, TEMPLATES):
+            told_of.append(request.table)
+            told.append(sentence)
+            asked.append(template.states if template else ())
+            words = sentence.words
+            orders.add(slot_order(words) if built_in else quoted_order(words, request.table))
+        different += len(orders) == TEMPLATES
+    decoded = map_templates(writer.trained, [Example(sentence.words) for sentence in told])
     return Control(
         len(tables),
-        _slot_errors(writer, tables, free),
-        _slot_errors(writer, [table for table, _ in flat], [a.sentence for _, a in flat]),
-        _adherence(writer, [answer for _, answer in flat]),
-        _different_orders(writer, tables, controlled),
+        _slot_errors(built_in, tables, free),
+        _slot_errors(built_in, told_of, told),
+        template_adherence(asked, decoded),
+        different / len(tables),
     )
 
 
-def _built_in(writer: Writer) -> bool:
-    """The rules of E2E do not fit the built-in corpus, which has rules of its own."""
-    return writer.trained.config.data.corpus == "synthetic"
-
-
-def _slot_errors(writer: Writer, tables: Sequence[Table], sentences: Sequence[Sentence]) -> float:
-    if _built_in(writer):
+def _slot_errors(built_in: bool, tables: Sequence[Table], sentences: Sequence[Sentence]) -> float:
+    if built_in:
         return corpus_restaurant_errors(tables, [sentence.words for sentence in sentences]).rate
     return corpus_slot_errors(tables, [sentence.text for sentence in sentences]).rate
 
 
-def _adherence(writer: Writer, answers: Sequence[Answer]) -> float:
-    decoded = map_templates(writer.trained, [Example(a.sentence.words) for a in answers])
-    return template_adherence([a.template.states for a in answers if a.template], decoded)
-
-
-def _different_orders(
-    writer: Writer, tables: Sequence[Table], controlled: Sequence[list[Answer]]
+def template_adherence(
+    requested: Sequence[Sequence[int]], decoded: Sequence[Sequence[int]]
 ) -> float:
-    tell_apart = 0
-    for table, answers in zip(tables, controlled, strict=True):
-        words = [answer.sentence.words for answer in answers]
-        if _built_in(writer):
-            orders = {slot_order(own) for own in words}
-        else:
-            orders = {quoted_order(own, table) for own in words}
-        tell_apart += len(orders) == TEMPLATES
-    return tell_apart / len(tables)
+    """The share of words whose state is the one that the template asks for at their place.
+
+    `decoded` holds the best states of the generated words (the inference network's MAP path), one
+    sequence for each requested template. A word beyond the end of its template does not agree;
+    what a template asks for beyond the end of the sentence does not count.
+    """
+    words = sum(map(len, decoded))
+    if words == 0:
+        raise ValueError("there are no words to compare")
+    agreeing = sum(
+        asked == given
+        for template, states in zip(requested, decoded, strict=True)
+        for asked, given in zip(template, states, strict=False)
+    )
+    return agreeing / words

@@ -1,6 +1,6 @@
 """What a user asks for, one request a line.
 
-Every line gives one table or sentence, or the `DataError` that says what is wrong with it, so that
+Every line gives what it parses to, or the `DataError` that says what is wrong with it, so that
 answers stay in step with the lines.
 """
 
@@ -16,37 +16,26 @@ from models.errors import DataError
 BYTE_ORDER_MARK = "\ufeff"
 JSON_EXAMPLE = 'a table looks like {"name": "The Vaults", "eatType": "pub"}'
 
-Parsed = TypeVar("Parsed", Table, str)
+Parsed = TypeVar("Parsed")
 
 
-def read_tables(lines: Iterable[str], name: str) -> Iterator[Table | DataError]:
-    """Each line is `name[The Vaults], eatType[pub]` or `{"name": "The Vaults", "eatType": "pub"}`.
-
-    In JSON, numbers count as they are written, true as "yes" and false as "no". `name` is that of
-    the file, for messages.
-    """
-    return _read(lines, name, _table)
-
-
-def read_sentences(lines: Iterable[str], name: str) -> Iterator[str | DataError]:
-    """Each line is a sentence, or a JSON string that holds one."""
-    return _read(lines, name, _sentence)
-
-
-def _read(
+def read_lines(
     lines: Iterable[str], name: str, parse: Callable[[str], Parsed]
 ) -> Iterator[Parsed | DataError]:
+    """What `parse` makes of each line; where it raises a `ValueError`, that, with file and line."""
     for number, line in enumerate(lines, 1):
         content = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
-        parsed: Parsed | DataError
         try:
-            parsed = parse(_checked(content.strip(), "an empty line"))
+            yield parse(_checked(content.strip(), "an empty line"))
         except ValueError as error:
-            parsed = DataError(name, str(error), number)
-        yield parsed
+            yield DataError(name, str(error), number)
 
 
-def _table(line: str) -> Table:
+def table_of(line: str) -> Table:
+    """A table as `name[The Vaults], eatType[pub]` or `{"name": "The Vaults", "eatType": "pub"}`.
+
+    In JSON, numbers count as they are written, true as "yes" and false as "no".
+    """
     if not line.startswith("{"):
         return parse_table(line)
     try:
@@ -55,8 +44,8 @@ def _table(line: str) -> Table:
         raise ValueError(f"{error}; {JSON_EXAMPLE}") from error
 
 
-def _sentence(line: str) -> str:
-    """A line that merely begins with a quotation is no JSON, but a sentence."""
+def sentence_of(line: str) -> str:
+    """A sentence, or a JSON string that holds one; what merely begins with a quotation is none."""
     try:
         content = json.loads(line)
     except (ValueError, RecursionError):
@@ -80,21 +69,16 @@ def _json_table(line: str) -> Table:
         key = _checked(key.strip(), "an empty key")
         if key in table:
             raise ValueError(f"{key!r} is there twice")
-        table[key] = _value(key, value)
+        if isinstance(value, bool):
+            value = "yes" if value else "no"
+        if not isinstance(value, str):
+            raise ValueError(f"the value of {key!r} is neither text, number, true nor false")
+        table[key] = _checked(value.strip(), f"no value for {key!r}")
+        if len(table[key].splitlines()) > 1:
+            raise ValueError(f"a line break in the value of {key!r}")
     if not table:
         raise ValueError("an empty object")
     return tuple(table.items())
-
-
-def _value(key: str, value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if not isinstance(value, str):
-        raise ValueError(f"the value of {key!r} is neither text, number, true nor false")
-    text = _checked(value.strip(), f"no value for {key!r}")
-    if len(text.splitlines()) > 1:
-        raise ValueError(f"a line break in the value of {key!r}")
-    return text
 
 
 def _checked(text: str, if_empty: str) -> str:

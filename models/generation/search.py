@@ -7,6 +7,7 @@ sentence of the batch has ended, and after `max_words` words in any case.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,12 +15,57 @@ from torch.nn.functional import one_hot
 
 from models.config import Decoding
 from models.data.batches import Source
-from models.data.vocabulary import PAD
-from models.generation.beginnings import Beginnings, Written
+from models.data.vocabulary import END, PAD, UNKNOWN
 from models.generation.stepper import Position, Stepper
 from models.vae.template_vae import TemplateVAE
 
 MUCH = 1e3  # more than log probabilities per word differ by
+
+
+class Written(NamedTuple):
+    words: list[int]  # without the end mark; beyond the vocabulary for words of the source alone
+    states: list[int]  # of each word
+    log_prob: float  # log p(x, z | source), end mark and its state included
+    ended: bool  # or it was cut
+
+
+class Beginnings(NamedTuple):
+    """The beginnings of R sentences; those that have ended grow by padding."""
+
+    words: Tensor  # [R, t]
+    states: Tensor  # [R, t]
+    log_probs: Tensor  # [R], double
+    ended: Tensor  # bool [R]
+
+    @classmethod
+    def empty(cls, rows: int, device: torch.device) -> Beginnings:
+        nothing = torch.empty(rows, 0, dtype=torch.long, device=device)
+        log_probs = torch.zeros(rows, dtype=torch.double, device=device)
+        return cls(nothing, nothing, log_probs, torch.zeros_like(log_probs, dtype=torch.bool))
+
+    def longer(self, words: Tensor, states: Tensor, log_probs: Tensor) -> Beginnings:
+        """The beginnings with one more word and state each [R]; `log_probs` are of the whole."""
+        words = words.masked_fill(self.ended, PAD)
+        return Beginnings(
+            torch.cat([self.words, words.unsqueeze(1)], 1),
+            torch.cat([self.states, states.unsqueeze(1)], 1),
+            torch.where(self.ended, self.log_probs, log_probs.double()),
+            self.ended | (words == END),
+        )
+
+    def select(self, rows: Tensor) -> Beginnings:
+        return Beginnings(*(part[rows] for part in self))
+
+    def lengths(self) -> Tensor:
+        """How many words each has [R], the end mark among them."""
+        return (self.words != PAD).sum(-1)
+
+    def written(self) -> list[Written]:
+        found = []
+        for words, states, log_prob, ended in zip(*(part.tolist() for part in self), strict=True):
+            length = words.index(END) if ended else len(words)
+            found.append(Written(words[:length], states[:length], log_prob, ended))
+        return found
 
 
 @torch.no_grad()
@@ -82,7 +128,9 @@ def _beam(stepper: Stepper, decoding: Decoding, most: int) -> list[Written]:
         tried, likely, log_probs = _continuations(stepper, position, texts, decoding.beam, step)
         lengths = texts.lengths() + (~texts.ended).long()
         ranks = log_probs / (lengths**decoding.length_penalty)[:, None, None]
-        ranks[_best_ended(stepper, texts, decoding.length_penalty), 0, 0] = torch.inf
+        final = _final_ranks(stepper, texts, decoding.length_penalty)
+        best_ended = one_hot(final.argmax(-1), final.shape[-1]).bool() & final.isfinite()
+        ranks[best_ended.flatten(), 0, 0] = torch.inf
         of_source, num_words = log_probs.numel() // sources, log_probs.shape[-1]
         kept = min(decoding.beam, of_source)
         best = ranks.view(sources, -1).topk(kept).indices  # [B, W]
@@ -104,25 +152,26 @@ def _continuations(
     """The likeliest states [R, M], words with each [R, M, W], and log probabilities [R, M, W].
 
     A source keeps `most` continuations, so more of one beginning and state cannot be among them.
+    Words are only asked for with states that are possible: a template leaves one.
     """
     state_scores = stepper.state_log_probs(position, step)
     best = state_scores.topk(min(most, state_scores.shape[-1]))
     rows, tried = best.indices.shape
     every = torch.arange(rows, device=best.indices.device).repeat_interleave(tried)
-    words = stepper.word_log_probs(position.select(every), best.indices.flatten(), step)
-    likely = words.topk(min(most, words.shape[-1]))
-    log_probs = likely.values.view(rows, tried, -1).double() + best.values.unsqueeze(-1)
+    possible = best.values.flatten().isfinite()
+    states = best.indices.flatten()[possible]
+    found = stepper.word_log_probs(position.select(every[possible]), states, step)
+    likely = found.topk(min(most, found.shape[-1]))
+    words = every.new_full((rows * tried, likely.indices.shape[-1]), UNKNOWN)
+    words[possible] = likely.indices
+    log_probs = torch.full_like(words, -torch.inf, dtype=torch.double)
+    log_probs[possible] = likely.values.double()
+    words, log_probs = words.view(rows, tried, -1), log_probs.view(rows, tried, -1)
+    log_probs = log_probs + best.values.unsqueeze(-1)
     log_probs = log_probs + texts.log_probs[:, None, None]
     log_probs[texts.ended] = -torch.inf
     log_probs[texts.ended, 0, 0] = texts.log_probs[texts.ended]  # it stays as it is
-    return best.indices, likely.indices.view(rows, tried, -1), log_probs
-
-
-def _best_ended(stepper: Stepper, texts: Beginnings, length_penalty: float) -> Tensor:
-    """True for the best that has ended, of each source that has any: bool [R]."""
-    ranks = _final_ranks(stepper, texts, length_penalty)
-    best = one_hot(ranks.argmax(-1), ranks.shape[-1]).bool()
-    return (best & ranks.isfinite()).flatten()
+    return best.indices, words, log_probs
 
 
 def _final_ranks(stepper: Stepper, texts: Beginnings, length_penalty: float) -> Tensor:

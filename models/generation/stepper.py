@@ -18,7 +18,7 @@ NEVER = [PAD, START, UNKNOWN]  # what is no word is not written
 
 
 class Position(NamedTuple):
-    """Where each of R sentences stands."""
+    """The states of R sentences that are being written."""
 
     hidden: Tensor  # [R, H], after all words and states before
     carry: Carry

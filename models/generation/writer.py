@@ -1,24 +1,26 @@
-"""A trained run that writes sentences."""
+"""A trained run that writes sentences, and what to write from."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from models.config import Decoding
 from models.data.batches import collate_sources
-from models.data.delexicalise import key_mark
+from models.data.corpus import Example, grouped
 from models.data.sources import EncodedSource, Item, bag_items, table_items
-from models.data.tables import Table
+from models.data.tables import Table, format_table, key_mark
 from models.data.tokens import tokenise
-from models.errors import RunError
-from models.generation.beginnings import Written
-from models.generation.search import write
+from models.errors import RunError, SettingError
+from models.files import write_text
+from models.generation.search import Written, write
 from models.runs import TrainedRun
 from models.surface.text import plain_text, text_about
 
 BATCH = 100
 LARGE_BATCH = 500  # beginnings that a beam holds at a time
+FILES = ("outputs", "references", "inputs")  # what `python -m models score` reads
 
 
 class Request(NamedTuple):
@@ -27,6 +29,11 @@ class Request(NamedTuple):
     items: list[Item]
     table: Table = ()
     sentence: str = ""  # whose content words the items are, if it is no table
+
+    @property
+    def label(self) -> str:
+        """What is written from, as a user would type it."""
+        return format_table(self.table) if self.table else self.sentence
 
 
 class Sentence(NamedTuple):
@@ -39,6 +46,13 @@ class Sentence(NamedTuple):
     def log_prob_per_word(self) -> float:
         """The end mark is one of the words."""
         return self.log_prob / (len(self.words) + 1)
+
+
+class Instance(NamedTuple):
+    """What to write from, and what others wrote."""
+
+    request: Request
+    references: list[str]
 
 
 class Writer:
@@ -55,27 +69,48 @@ class Writer:
     def from_sentence(self, sentence: str) -> Request:
         return Request(bag_items(tokenise(sentence)), sentence=sentence)
 
+    def from_group(self, group: Sequence[Example]) -> Instance:
+        """All sentences about a table are references; of paraphrases the first is rewritten.
+
+        Paraphrases are compared by their tokens.
+        """
+        if self.trained.config.task == "data2text":
+            references = [" ".join(example.text.split()) for example in group]
+            return Instance(self.from_table(group[0].table), [text for text in references if text])
+        source, *others = (" ".join(example.words) for example in group)
+        return Instance(self.from_sentence(source), others)
+
+    def requests(self, examples: Sequence[Example]) -> list[Request]:
+        """What can be written from: each table once, or the first of the sentences of a group."""
+        found = [self.from_group(group).request for group in grouped(examples).values()]
+        return [request for request in found if request.items]
+
+    def instances(self, examples: Sequence[Example]) -> list[Instance]:
+        """Each table, or group of sentences, that there is something to compare with."""
+        found = [self.from_group(group) for group in grouped(examples).values()]
+        usable = [instance for instance in found if instance.request.items and instance.references]
+        if not usable:
+            task = self.trained.config.task
+            raise SettingError(f"there is nothing in these sentences to do {task} with")
+        return usable
+
     def write(
         self, requests: Sequence[Request], templates: Sequence[Sequence[int]] | None = None
     ) -> list[Sentence]:
         """A sentence for each request, under the template of the same place if there are any."""
         size = BATCH
-        if self.decoding.method == "beam":
-            size = max(1, LARGE_BATCH // self.decoding.beam**2)
+        if self.decoding.method == "beam":  # each beginning goes on with so many states
+            states = self.decoding.beam if templates is None else 1
+            size = max(1, LARGE_BATCH // (self.decoding.beam * states))
         found: list[Sentence] = []
         for start in range(0, len(requests), size):
-            part = slice(start, start + size)
-            own = None if templates is None else templates[part]
-            found += self._write_batch(requests[part], own)
+            part = requests[start : start + size]
+            own = templates and templates[start : start + size]
+            sources = [self.trained.vocabulary.encode(request.items) for request in part]
+            batch = collate_sources(sources)
+            written = write(self.trained.model, batch, self.decoding, own, self._marks)
+            found += map(self._sentence, part, sources, written)
         return found
-
-    def _write_batch(
-        self, requests: Sequence[Request], templates: Sequence[Sequence[int]] | None
-    ) -> list[Sentence]:
-        sources = [self.trained.vocabulary.encode(request.items) for request in requests]
-        batch = collate_sources(sources)
-        written = write(self.trained.model, batch, self.decoding, templates, self._marks)
-        return list(map(self._sentence, requests, sources, written))
 
     def _sentence(self, request: Request, source: EncodedSource, written: Written) -> Sentence:
         spelled = [*self.trained.vocabulary.words.words, *source.new_words]
@@ -87,3 +122,19 @@ class Writer:
             text = plain_text(words, casing)
         states = tuple(written.states) if self.trained.model.latent else ()
         return Sentence(text, words, states, written.log_prob)
+
+
+def write_files(folder: Path, given: Sequence[Instance], sentences: Sequence[Sentence]) -> None:
+    """What `python -m models score` reads: outputs, references and inputs.
+
+    Paraphrases are compared by their tokens. A text is empty if all its words are marks of keys
+    that the table lacks; its tokens never are.
+    """
+    outputs = []
+    for instance, sentence in zip(given, sentences, strict=True):
+        text = sentence.text if instance.request.table else ""
+        outputs.append(text or " ".join(sentence.words))
+    references = "\n\n".join("\n".join(instance.references) for instance in given)
+    inputs = "\n".join(instance.request.label for instance in given)
+    for name, content in zip(FILES, ("\n".join(outputs), references, inputs), strict=True):
+        write_text(folder / f"{name}.txt", content + "\n")

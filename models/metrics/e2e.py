@@ -8,27 +8,17 @@ values are as the official script prints them: BLEU, METEOR and ROUGE-L are frac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from models.data.tables import Table
-from models.metrics.bleu import e2e_bleu
 from models.metrics.coco import cider, meteor, rouge_l
 from models.metrics.diversity import distinct_n
 from models.metrics.libraries import JavaUnavailableError
-from models.metrics.nist import ORDER, token_nist, tokenise_13a
+from models.metrics.mteval import ORDER, e2e_bleu, token_nist, tokenise_13a
 from models.metrics.ptb import python_ptb_tokens, stanford_ptb_tokens
 from models.metrics.scores import Score, SystemScores, library
 from models.metrics.slot_errors import corpus_slot_errors
 
-SWITCHED_OFF = "java was switched off"
 MTEVAL = {"tokens": "mteval-13a", "case": "lower"}
-
-
-class PtbTexts(NamedTuple):
-    outputs: list[str]
-    references: list[list[str]]
-    tokeniser: str
-    no_java: str | None  # why the tokeniser is not the official one
 
 
 def score_e2e(
@@ -42,15 +32,13 @@ def score_e2e(
     Java is used if it is there. With `java=True` it must be, else `JavaUnavailableError` is raised;
     with `java=False` it is left alone. Without it METEOR has no value.
     """
-    ptb = _ptb_texts(outputs, references, java)
     scores = [
         *_mteval_scores(outputs, references),
-        _meteor_score(ptb, must=bool(java)),
-        *_coco_scores(ptb),
-        *_diversity_scores(outputs),
+        *_ptb_scores(outputs, references, java),
+        *(Score(f"distinct-{n}", distinct_n(tokenise_13a(outputs), n), MTEVAL) for n in (1, 2)),
         *([] if tables is None else _slot_scores(tables, outputs)),
     ]
-    return SystemScores("e2e", len(outputs), sum(map(len, references)), tuple(scores))
+    return SystemScores("e2e", len(outputs), sum(map(len, references)), scores)
 
 
 def _mteval_scores(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> list[Score]:
@@ -64,63 +52,41 @@ def _mteval_scores(outputs: Sequence[str], references: Sequence[Sequence[str]]) 
     ]
 
 
-def _ptb_texts(
+def _ptb_scores(
     outputs: Sequence[str], references: Sequence[Sequence[str]], java: bool | None
-) -> PtbTexts:
+) -> list[Score]:
+    """METEOR, ROUGE-L and CIDEr."""
     texts = [*outputs, *(text for texts in references for text in texts)]
+    tokeniser, no_java, value = "Stanford PTB (Java)", None, None
     try:
         if java is False:
-            raise JavaUnavailableError(SWITCHED_OFF)
-        tokens, tokeniser, reason = stanford_ptb_tokens(texts), "Stanford PTB (Java)", None
+            raise JavaUnavailableError("java was switched off")
+        tokens = iter(stanford_ptb_tokens(texts))
     except JavaUnavailableError as error:
         if java:
             raise
-        tokens, tokeniser, reason = python_ptb_tokens(texts), "PTB-like (Python)", str(error)
-    rest = iter(tokens)
-    own = [next(rest) for _ in outputs]
-    return PtbTexts(own, [[next(rest) for _ in texts] for texts in references], tokeniser, reason)
-
-
-def _ptb_settings(ptb: PtbTexts) -> dict[str, str]:
-    return {
-        "library": library("pycocoevalcap"),
-        "tokens": ptb.tokeniser,
-        "case": "lower",
-        "punctuation": "dropped",
-    }
-
-
-def _meteor_score(ptb: PtbTexts, must: bool) -> Score:
-    settings = {**_ptb_settings(ptb), "version": "1.5", "language": "en"}
-    if ptb.no_java is not None:
-        return Score("METEOR", None, settings, unavailable=ptb.no_java)
+        tokens, tokeniser = iter(python_ptb_tokens(texts)), "PTB-like (Python)"
+        no_java = str(error)
+    own = [next(tokens) for _ in outputs]
+    theirs = [[next(tokens) for _ in texts] for texts in references]
     try:
-        return Score("METEOR", meteor(ptb.outputs, ptb.references), settings)
+        value = None if no_java else meteor(own, theirs)
     except JavaUnavailableError as error:
-        if must:
+        if java:
             raise
-        return Score("METEOR", None, settings, unavailable=str(error))
-
-
-def _coco_scores(ptb: PtbTexts) -> list[Score]:
-    settings, texts = _ptb_settings(ptb), (ptb.outputs, ptb.references)
+        no_java = str(error)
+    settings = {"library": library("pycocoevalcap"), "tokens": tokeniser, "case": "lower"}
+    settings["punctuation"] = "dropped"
     return [
-        Score("ROUGE_L", rouge_l(*texts), {**settings, "beta": 1.2}),
-        Score("CIDEr", cider(*texts), {**settings, "order": 4, "sigma": 6.0}),
+        Score("METEOR", value, {**settings, "version": "1.5", "language": "en"}, no_java),
+        Score("ROUGE_L", rouge_l(own, theirs), {**settings, "beta": 1.2}),
+        Score("CIDEr", cider(own, theirs), {**settings, "order": 4, "sigma": 6.0}),
     ]
-
-
-def _diversity_scores(outputs: Sequence[str]) -> list[Score]:
-    tokens = tokenise_13a(outputs)
-    return [Score(f"distinct-{n}", distinct_n(tokens, n), MTEVAL) for n in (1, 2)]
 
 
 def _slot_scores(tables: Sequence[Table], outputs: Sequence[str]) -> list[Score]:
     errors = corpus_slot_errors(tables, outputs)
-    settings = {"library": "own", "rules": "models.metrics.slot_values", "slots": errors.slots}
-    return [
-        Score("slot error rate", errors.rate, settings),
-        Score("slots missing", errors.missing),
-        Score("slots wrong", errors.wrong),
-        Score("slots added", errors.added),
-    ]
+    rules = {"library": "own", "rules": "models/metrics/slot_rules.yaml", "slots": errors.slots}
+    kinds = ("missing", "wrong", "added")
+    counts = [Score(f"slots {kind}", getattr(errors, kind)) for kind in kinds]
+    return [Score("slot error rate", errors.rate, rules), *counts]

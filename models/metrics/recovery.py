@@ -19,13 +19,8 @@ class Recovery(NamedTuple):
 
     homogeneity: float  # 1 - H[slot | state] / H[slot]
     completeness: float  # 1 - H[state | slot] / H[state]
-    v_measure: float  # their harmonic mean
+    v_measure: float  # their harmonic mean, also known as normalised mutual information
     many_to_one: float  # accuracy when every state stands for its most frequent slot
-
-    @property
-    def nmi(self) -> float:
-        """2 I[state; slot] / (H[state] + H[slot]), which is the V-measure by another name."""
-        return self.v_measure
 
 
 def recovery(states: Iterable[Sequence[int]], slots: Iterable[Sequence[str]]) -> Recovery:
@@ -43,26 +38,22 @@ def recovery(states: Iterable[Sequence[int]], slots: Iterable[Sequence[str]]) ->
         pairs.update(zip(map(int, mine), true, strict=True))
     if not pairs:
         raise ValueError("no words to compare")
-    of_state, of_slot, best = Counter[int](), Counter[str](), dict[int, int]()
+    of_state, of_slot, best = Counter[int](), Counter[str](), Counter[int]()
     for (state, slot), count in pairs.items():
         of_state[state] += count
         of_slot[slot] += count
-        best[state] = max(best.get(state, 0), count)
-    words = pairs.total()
-    given_state = math.fsum(n * math.log(of_state[state] / n) for (state, _), n in pairs.items())
-    given_slot = math.fsum(n * math.log(of_slot[slot] / n) for (_, slot), n in pairs.items())
-    homogeneity = _explained(given_state / words, _entropy(of_slot.values()))
-    completeness = _explained(given_slot / words, _entropy(of_state.values()))
+        best[state] = max(best[state], count)
+    mixed = math.fsum(n * math.log(of_state[state] / n) for (state, _), n in pairs.items())
+    split = math.fsum(n * math.log(of_slot[slot] / n) for (_, slot), n in pairs.items())
+    homogeneity = _explained(mixed, of_slot.values())
+    completeness = _explained(split, of_state.values())
     total = homogeneity + completeness
     v_measure = 2 * homogeneity * completeness / total if total > 0 else 0.0
-    return Recovery(homogeneity, completeness, v_measure, sum(best.values()) / words)
+    return Recovery(homogeneity, completeness, v_measure, best.total() / pairs.total())
 
 
-def _entropy(counts: Collection[int]) -> float:
-    total = sum(counts)
-    return -math.fsum(n / total * math.log(n / total) for n in counts)
-
-
-def _explained(left: float, entropy: float) -> float:
-    """The share of the entropy that is not left; rounding cannot take it below 0."""
+def _explained(left: float, counts: Collection[int]) -> float:
+    """The share of the counts' entropy that is not left; rounding cannot take it below 0."""
+    words = sum(counts)
+    entropy = math.fsum(n * math.log(words / n) for n in counts)
     return max(0.0, 1 - left / entropy) if entropy > 0 else 1.0

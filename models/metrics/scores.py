@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
@@ -25,18 +25,13 @@ class SystemScores:
     protocol: str
     instances: int
     references: int  # of all instances
-    scores: tuple[Score, ...]
+    scores: Sequence[Score]
 
     def __getitem__(self, name: str) -> Score:
         return next(score for score in self.scores if score.name == name)
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "protocol": self.protocol,
-            "instances": self.instances,
-            "references": self.references,
-            "scores": {score.name: score.as_json() for score in self.scores},
-        }
+        return vars(self) | {"scores": {score.name: score.as_json() for score in self.scores}}
 
 
 def library(name: str) -> str:

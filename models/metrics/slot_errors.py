@@ -1,6 +1,6 @@
 """Does a text say what its table says? The slot error rate of E2E.
 
-It is a measure by rules (`slot_rules`, `slot_values`), good for comparing systems, and no judgement
+It is a measure by rules (`slot_rules.yaml`), good for comparing systems, and no judgement
 of a single sentence. It does not see
 
 - who is near whom: the name and the landmark may be swapped;
@@ -13,19 +13,14 @@ Keys that are not of E2E are met by their value, word for word.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence, Set
-from functools import cache
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from models.data.tables import Table
-from models.metrics import slot_rules
-from models.metrics.slot_rules import plain, verbatim
-from models.metrics.slot_values import PLACES, RULES, SAME
+from models.metrics.slot_rules import Rule, known_values, place, plain, verbatim
 
 PLACE_KEYS = ("name", "near")
 MASK = " @ "  # stands for a place, so that "Raja Indian Cuisine" does not say "Indian"
-
-_place_rule = cache(slot_rules.place)
 
 
 class SlotErrors(NamedTuple):
@@ -42,12 +37,15 @@ class SlotErrors(NamedTuple):
 
 def slot_errors(table: Table, text: str) -> SlotErrors:
     """The errors of one text."""
+    _, same, rules = known_values()
     values = dict(table)
     own_places = {values.pop(key) for key in PLACE_KEYS if key in values}
     places, rest = _split_places(own_places, plain(text))
     errors = [compare(own_places, places)]
-    errors += [_compare(key, values.pop(key, None), rest) for key in RULES]
-    errors += [_compare_unknown(value, rest) for value in values.values()]
+    for key, own_rules in rules.items():
+        value = plain(values.pop(key, ""))
+        errors.append(_compare(own_rules, same.get(key, {}).get(value, value), rest))
+    errors += [SlotErrors(int(not verbatim(v).is_met(rest)), 0, 0) for v in values.values()]
     return total(errors)._replace(slots=len(table))
 
 
@@ -70,28 +68,18 @@ def compare(expected: Set[Hashable], said: Set[Hashable]) -> SlotErrors:
 def _split_places(own: set[str], text: str) -> tuple[set[str], str]:
     """The places that the text names, and the text without them."""
     found = set()
-    for name in sorted({*own, *PLACES}, key=lambda name: (-len(name), name)):
-        rule = _place_rule(name)
+    for name in sorted({*own, *known_values()[0]}, key=lambda name: (-len(name), name)):
+        rule = place(name)
         text, times = (rule.suggests if name in own else rule.says).subn(MASK, text)
         if times:
             found.add(name)
     return found, text
 
 
-def _compare(key: str, value: str | None, text: str) -> SlotErrors:
-    rules = RULES[key]
-    expected = None if value is None else _canonical(key, value)
-    others = sum(rule.is_said(text) for name, rule in rules.items() if name != expected)
-    if expected is None or rules.get(expected, verbatim(expected)).is_met(text):
+def _compare(rules: Mapping[str, Rule], expected: str, text: str) -> SlotErrors:
+    """The errors of one key, whose value may be missing from the table: an empty one."""
+    others = sum(rule.is_said(text) for value, rule in rules.items() if value != expected)
+    if not expected or rules.get(expected, verbatim(expected)).is_met(text):
         return SlotErrors(missing=0, wrong=0, added=others)
     wrong = min(others, 1)
     return SlotErrors(missing=1 - wrong, wrong=wrong, added=others - wrong)
-
-
-def _canonical(key: str, value: str) -> str:
-    """Values that mean the same have one name."""
-    return SAME.get(key, {}).get(plain(value), plain(value))
-
-
-def _compare_unknown(value: str, text: str) -> SlotErrors:
-    return SlotErrors(missing=int(not verbatim(value).is_met(text)), wrong=0, added=0)

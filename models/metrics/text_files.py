@@ -44,8 +44,7 @@ def read_references(path: Path) -> list[References]:
     lines = _lines(path)
     if lines and not lines[-1]:
         lines.pop()
-    instances: list[References] = []
-    texts: list[str] = []
+    instances, texts = list[References](), list[str]()
     for number, text in enumerate([*lines, ""], 1):
         if text:
             texts.append(text)
@@ -59,13 +58,11 @@ def read_references(path: Path) -> list[References]:
 
 def check_counts(first: Items, second: Items) -> None:
     """Raises a `DataError` unless both files hold as many items."""
-    shorter, longer = sorted((first, second), key=lambda items: len(items.lines))
-    common = len(shorter.lines)
-    if common < len(longer.lines):
-        message = (
-            f"{len(longer.lines)} {longer.what}, but {common} {shorter.what} in {shorter.path}"
-        )
-        raise DataError(longer.path, message, longer.lines[common])
+    fewer, more = sorted((first, second), key=lambda items: len(items.lines))
+    common = len(fewer.lines)
+    if common < len(more.lines):
+        message = f"{len(more.lines)} {more.what}, but {common} {fewer.what} in {fewer.path}"
+        raise DataError(more.path, message, more.lines[common])
 
 
 def _lines(path: Path) -> list[str]:

@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from models.data.corpus import Corpus, spread
-from models.generation.instances import label, requests_from
-from models.generation.under_templates import Answer, write_differently
+from models.generation.answers import Answer, write_differently
 from models.generation.writer import Writer
 from models.report.content import Browser, Coloured, Output, Report, TableChoice
 from models.report.logs import comparison, metric_charts, read_logs
@@ -36,10 +35,12 @@ def collect(trained: TrainedRun, others: Sequence[Path], watch: Watch = unwatche
     corpus = trained.corpus()
     bank = run_templates(trained, corpus, watch)
     analysis = analyse_run(bank, corpus)
+    examples = spread(corpus.splits["dev"], SENTENCES)
+    states = map_templates(trained, examples)
     writes = trained.config.task != "text"
     return replace(
         report,
-        sentences=_coloured_sentences(trained, corpus),
+        sentences=tuple(Coloured(e.words, tuple(s)) for e, s in zip(examples, states, strict=True)),
         browser=_browser(trained, corpus, bank, watch) if writes else None,
         ngrams=tuple(ngram for ngram in analysis.ngrams if len(ngram.states) > 1),
         states=analysis.states,
@@ -61,23 +62,16 @@ def _facts(trained: TrainedRun) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _coloured_sentences(trained: TrainedRun, corpus: Corpus) -> tuple[Coloured, ...]:
-    """Sentences of the dev set, with their most likely states."""
-    examples = spread(corpus.splits["dev"], SENTENCES)
-    pairs = zip(examples, map_templates(trained, examples), strict=True)
-    return tuple(Coloured(example.words, tuple(states)) for example, states in pairs)
-
-
 def _browser(trained: TrainedRun, corpus: Corpus, bank: TemplateBank, watch: Watch) -> Browser:
     """Sources of the dev set, each under several templates."""
     writer = Writer(trained)
-    requests = spread(requests_from(writer, corpus.splits["dev"]), TABLES)
+    requests = spread(writer.requests(corpus.splits["dev"]), TABLES)
     templates: dict[StoredTemplate, int] = {}
     choices = []
     for request in watch(requests, "sentences under templates"):
         answers = write_differently(writer, bank, request, TEMPLATES)
         outputs = tuple(_output(answer, templates) for answer in answers)
-        choices.append(TableChoice(label(request), outputs))
+        choices.append(TableChoice(request.label, outputs))
     return Browser(tuple(template.states for template in templates), tuple(choices))
 
 
@@ -87,4 +81,4 @@ def _output(answer: Answer, templates: dict[StoredTemplate, int]) -> Output:
     assert template is not None
     place = templates.setdefault(template, len(templates))
     note = f"template @{template.number}; log p per word {sentence.log_prob_per_word:.2f}"
-    return Output(place, sentence.text, Coloured(sentence.words, sentence.states), note)
+    return Output(place, sentence.text, Coloured(sentence.words, sentence.states).runs, note)

@@ -69,7 +69,7 @@ class Output:
 
     template: int  # index into `Browser.templates`
     text: str
-    sentence: Coloured
+    runs: list[tuple[int, str]]  # as of `Coloured`
     note: str
 
 
@@ -109,9 +109,11 @@ class Report:
     def colours(self) -> set[int]:
         """Every state that has a colour somewhere on the page."""
         templates = [sentence.states for sentence in self.sentences]
-        if self.browser is not None:
-            templates += self.browser.templates
-            templates += [o.sentence.states for t in self.browser.tables for o in t.outputs]
         templates += [ngram.states for ngram in self.ngrams]
-        templates.append(tuple(row.state for row in self.states))
-        return {state for template in templates for state in template}
+        found = {state for states in templates for state in states}
+        found |= {row.state for row in self.states}
+        if self.browser is not None:
+            found |= {state for template in self.browser.templates for state in template}
+            outputs = [output for table in self.browser.tables for output in table.outputs]
+            found |= {state for output in outputs for state, _ in output.runs}
+        return found

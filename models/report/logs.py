@@ -40,7 +40,7 @@ class LoggedRun:
 
     @property
     def best_step(self) -> int | None:
-        """Where the dev set was best, which is the checkpoint that is kept."""
+        """The step at which the dev set was best: that of the checkpoint that is kept."""
         bounds = [p for p in self.metrics.get("dev/bound", ()) if not math.isnan(p[1])]
         return min(bounds, key=lambda point: point[1])[0] if bounds else None
 
@@ -54,7 +54,8 @@ def read_log(run: Path) -> LoggedRun:
         for row in read_metrics(run / "metrics.csv"):
             metrics[row["metric"]].append((int(row["step"]), float(row["value"])))
     except (OSError, KeyError, TypeError, ValueError) as error:
-        raise RunError(f"{run} is not the folder of a run") from error
+        problem = f"{run} is not the folder of a run: no metrics.csv can be read"
+        raise RunError(problem) from error
     points = {metric: tuple(own) for metric, own in metrics.items()}
     return LoggedRun(run.resolve().name, read_config(run), points)
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from models.data.delexicalise import key_mark
-from models.restaurants import phrases
+from models.data.tables import key_mark
+from models.restaurants import grammar
 from models.restaurants.grammar import PLANS, SLOT_OF_KEY, Plan, kind_of
 
 OPEN_CLASS = {key: key_mark(key) for key in ("name", "near")}  # words show only these marks
@@ -30,7 +30,7 @@ def write_sentence(table: Mapping[str, str], rng: random.Random) -> list[Token]:
 
 
 def with_articles(tokens: list[Token]) -> list[Token]:
-    """With "an" for "a" before a vowel."""
+    """The tokens with "an" for "a" before a vowel."""
     result = list(tokens)
     for i, following in enumerate(tokens[1:]):
         if tokens[i].word == "a" and following.surface[0].lower() in "aeiou":
@@ -48,7 +48,7 @@ class SentenceBuilder:
             [slot for slot in place.split() if slot in values]
             for place in (plan.front, plan.before, plan.after, plan.told)
         )
-        self.before = [slot for slot in before if self.kinds[slot] in phrases.BEFORE]
+        self.before = [slot for slot in before if self.kinds[slot] in grammar.BEFORE]
         self.after = [*(slot for slot in before if slot not in self.before), *after]
         self.shape = self.possible(plan.shape)
 
@@ -60,35 +60,28 @@ class SentenceBuilder:
         return shape if described or shape not in ("is", "apposition") else "plain"
 
     def sentence(self) -> list[Token]:
-        shapes = {
-            "plain": lambda: self.name() + self.ending(),
-            "is": self.statement,
-            "apposition": self.apposition,
-            "there": self.existence,
-            "try": self.invitation,
-            "subject": lambda: self.noun(named=True) + self.ending(),
-        }
-        return self.opening() + shapes[self.shape]() + self.say("punct", ".")
-
-    def statement(self) -> list[Token]:
-        verb = self.say("verb", "is") + self.maybe(0.12, "modifier", "adverb")
-        return self.name() + verb + self.noun() + self.ending("and")
-
-    def apposition(self) -> list[Token]:
-        comma = self.say("punct", ",")
-        return self.name() + comma + self.noun() + comma + self.ending()
-
-    def existence(self) -> list[Token]:
-        return self.one_of("verb", "there is") + self.noun(named=True) + self.ending(", which")
-
-    def invitation(self) -> list[Token]:
-        start = self.one_of("verb", "try") + self.name() + self.say("punct", ",")
-        return start + self.noun() + self.ending("that")
+        tokens, comma = self.opening(), self.say("punct", ",")
+        if self.shape == "is":
+            verb = self.say("verb", "is") + self.maybe(0.12, "modifier", "adverb")
+            tokens += self.name() + verb + self.noun() + self.ending("and")
+        elif self.shape == "apposition":
+            tokens += self.name() + comma + self.noun() + comma + self.ending()
+        elif self.shape == "there":
+            tokens += self.one_of("verb", "there is") + self.noun(named=True)
+            tokens += self.ending(", which")
+        elif self.shape == "try":
+            tokens += self.one_of("verb", "try") + self.name() + comma + self.noun()
+            tokens += self.ending("that")
+        elif self.shape == "subject":
+            tokens += self.noun(named=True) + self.ending()
+        else:
+            tokens += self.name() + self.ending()
+        return tokens + self.say("punct", ".")
 
     def opening(self) -> list[Token]:
         """The slot in front, or now and then an opener."""
         if self.front:
-            return self.slot(self.front[0], phrases.FRONT) + self.say("punct", ",")
+            return self.slot(self.front[0], grammar.FRONT) + self.say("punct", ",")
         if self.shape == "subject" or not self.chance(0.12):
             return []
         opener = self.one_of("opener", "opener")
@@ -100,7 +93,7 @@ class SentenceBuilder:
         for i, slot in enumerate(self.before):
             if i > 0 and slot != "food" and self.chance(0.6):
                 tokens += self.say("punct", ",")
-            tokens += self.slot(slot, phrases.BEFORE)
+            tokens += self.slot(slot, grammar.BEFORE)
         has_type = "eatType" in self.values
         tokens += self.say("eatType", "{}") if has_type else self.one_of("venue", "place")
         if named:
@@ -114,7 +107,7 @@ class SentenceBuilder:
         may_be_clause = not self.told or self.shape in ("apposition", "there", "subject")
         for i, slot in enumerate(self.after):
             last = i == len(self.after) - 1
-            phrase = self.slot(slot, phrases.LAST if last and may_be_clause else phrases.AFTER)
+            phrase = self.slot(slot, grammar.LAST if last and may_be_clause else grammar.AFTER)
             starts_with = phrase[0].word == "with"
             if with_before and starts_with:
                 phrase[:1] = self.say("link", "and")
@@ -150,20 +143,20 @@ class SentenceBuilder:
             if i > 0:
                 last = i == len(slots) - 1
                 tokens += self.say("link", "and") if last else self.say("punct", ",")
-            tokens += self.maybe(0.1, "modifier", "also") + self.slot(slot, phrases.TOLD)
+            tokens += self.maybe(0.1, "modifier", "also") + self.slot(slot, grammar.TOLD)
         return tokens
 
     def name(self) -> list[Token]:
         return self.say("name", "{}")
 
-    def slot(self, slot: str, place: phrases.Phrases) -> list[Token]:
+    def slot(self, slot: str, place: grammar.Phrases) -> list[Token]:
         """One of the phrases for the slot's value at that place."""
         lead, _, phrase = self.rng.choice(place[self.kinds[slot]]).rpartition("~")
-        role = "verb" if place is phrases.TOLD else "opener"
+        role = "verb" if place is grammar.TOLD else "opener"
         return self.say(role, lead) + self.say(slot, phrase)
 
     def one_of(self, slot: str, role: str) -> list[Token]:
-        return self.say(slot, self.rng.choice(phrases.CONNECTING[role]))
+        return self.say(slot, self.rng.choice(grammar.CONNECTING[role]))
 
     def maybe(self, probability: float, slot: str, role: str) -> list[Token]:
         return self.one_of(slot, role) if self.chance(probability) else []

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from models.errors import SettingError
 from models.templates.segments import Segment, segments
@@ -23,13 +23,15 @@ class StateNGram:
     segments: tuple[tuple[str, int], ...]  # the words under it and how often, most frequent first
 
 
-class WordShare(NamedTuple):
+@dataclass(frozen=True)
+class WordShare:
     word: str
     share: float  # p(word | state)
     pmi: float  # log p(word | state) / p(word), in nats
 
 
-class StateWords(NamedTuple):
+@dataclass(frozen=True)
+class StateWords:
     state: int
     share: float  # of all words
     words: tuple[WordShare, ...]  # those that tell most about the state
@@ -44,19 +46,11 @@ class TemplateAnalysis:
 
     def as_json(self) -> dict[str, Any]:
         """The analysis in plain types."""
-        ngrams = [
-            {
-                "states": list(ngram.states),
-                "count": ngram.count,
-                "segments": [{"text": text, "count": count} for text, count in ngram.segments],
-            }
-            for ngram in self.ngrams
-        ]
-        states = [
-            entry._asdict() | {"words": [word._asdict() for word in entry.words]}
-            for entry in self.states
-        ]
-        return asdict(self) | {"ngrams": ngrams, "states": states}
+        plain = asdict(self)
+        for ngram in plain["ngrams"]:
+            segments = ngram["segments"]
+            ngram["segments"] = [{"text": text, "count": count} for text, count in segments]
+        return plain
 
 
 def analyse(

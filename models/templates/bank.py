@@ -6,7 +6,6 @@ are numbered from 0, the most frequent first.
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,8 +15,8 @@ from itertools import islice
 from pathlib import Path
 
 from models.errors import RunError, SettingError
-from models.files import replacing
-from models.templates.patterns import as_characters, parse_pattern
+from models.files import read_text, write_json
+from models.templates.patterns import parse_pattern
 
 
 @dataclass(frozen=True)
@@ -28,25 +27,19 @@ class StoredTemplate:
     count: int  # how many training sentences have it
     example: int  # the first of them
 
-    @cached_property
-    def characters(self) -> str:
-        """Its states as a pattern reads them."""
-        return as_characters(self.states)
-
 
 class TemplateBank:
     """Made from the templates of all sentences and the keys of their tables, in the same order.
 
-    `num_states` are those a pattern may name; without it, up to the largest one there is. The
-    `fingerprint` tells what the templates come from.
+    The `fingerprint` tells what the templates come from.
     """
 
     def __init__(
         self,
         templates: Iterable[Sequence[int]],
         key_sets: Iterable[Iterable[str]],
+        num_states: int,
         fingerprint: str = "",
-        num_states: int | None = None,
     ) -> None:
         every = [(tuple(s), frozenset(k)) for s, k in zip(templates, key_sets, strict=True)]
         counts, first = Counter(every), {own: i for i, own in reversed(list(enumerate(every)))}
@@ -57,8 +50,10 @@ class TemplateBank:
         ]
         numbers = {own: number for number, (own, _) in enumerate(ordered)}
         self.sentences = [numbers[own] for own in every]  # the template of each training sentence
-        self.fingerprint = fingerprint
-        self.num_states = _number_of_states({s for states, _ in counts for s in states}, num_states)
+        self.num_states, self.fingerprint = num_states, fingerprint
+        strangers = {s for states, _ in counts for s in states if not 0 <= s < num_states}
+        if strangers:
+            raise ValueError(f"state {min(strangers)} is not one of {num_states}, numbered from 0")
 
     def save(self, path: Path) -> None:
         content = {
@@ -67,8 +62,7 @@ class TemplateBank:
             "templates": [(template.states, sorted(template.keys)) for template in self],
             "sentences": self.sentences,
         }
-        with replacing(path) as unfinished:
-            unfinished.write_bytes(gzip.compress(json.dumps(content).encode(), mtime=0))
+        write_json(path, content, indent=None)
 
     @classmethod
     def load(cls, path: Path) -> TemplateBank:
@@ -76,11 +70,11 @@ class TemplateBank:
         if not path.exists():
             raise RunError(f"{path} does not exist; {make}")
         try:
-            content = json.loads(gzip.decompress(path.read_bytes()))
+            content = json.loads(read_text(path))
             stored = dict(enumerate(content["templates"]))
             every = [stored[number] for number in content["sentences"]]
             templates, keys = [own[0] for own in every], [own[1] for own in every]
-            return cls(templates, keys, str(content["fingerprint"]), int(content["num_states"]))
+            return cls(templates, keys, int(content["num_states"]), str(content["fingerprint"]))
         except Exception as error:  # damage shows in many ways, all of them the file's fault
             raise RunError(f"{path} is damaged, or no bank of templates; {make} again") from error
 
@@ -134,8 +128,8 @@ class TemplateBank:
                 raise SettingError(f"no length is at least {least} and at most {most}")
             found = [template for template in found if least <= len(template.states) <= most]
         if pattern is not None:
-            match = parse_pattern(pattern, self.num_states).regex.fullmatch
-            found = (template for template in found if match(template.characters))
+            matches = parse_pattern(pattern, self.num_states)
+            found = (template for template in found if matches(template.states))
         return list(islice(found, limit))
 
     def key_sets_like(self, keys: Iterable[str]) -> list[frozenset[str]]:
@@ -145,13 +139,3 @@ class TemplateBank:
             self.by_keys,
             key=lambda own: (-len(own & wanted) / max(1, len(own | wanted)), sorted(own)),
         )
-
-
-def _number_of_states(used: set[int], asked: int | None) -> int:
-    """As many as were asked for, or else as the largest used state needs."""
-    needed = max(used, default=-1) + 1
-    if min(used, default=0) < 0:
-        raise ValueError(f"states are numbered from 0, not from {min(used)}")
-    if asked is not None and asked < needed:
-        raise ValueError(f"state {needed - 1} is not one of {asked}, numbered from 0")
-    return needed if asked is None else asked

@@ -48,7 +48,7 @@ def run_templates(
     examples = (corpus or trained.corpus()).splits["train"]
     keys = ([key for key, _ in example.table] for example in examples)
     templates = map_templates(trained, examples, watch)
-    bank = TemplateBank(templates, keys, fingerprint, trained.config.model.num_states)
+    bank = TemplateBank(templates, keys, trained.config.model.num_states, fingerprint)
     bank.save(path)
     return bank
 

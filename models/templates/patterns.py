@@ -16,8 +16,8 @@ is repeated at once counts once, as in a template: a template, pasted, is a patt
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import cache
 
 from models.errors import SettingError
 from models.templates.segments import collapse
@@ -26,22 +26,8 @@ FIRST = 0x10000  # the character of state 0; from here on none means anything in
 STATES = re.compile(r"(!?)([0-9]{1,9}(?:\|[0-9]{1,9})*)")
 
 
-def as_characters(states: Sequence[int]) -> str:
-    """One character for each run of equal states, for the regex of a pattern."""
-    return "".join(chr(FIRST + state) for state in collapse(states))
-
-
-@dataclass(frozen=True)
-class StatePattern:
-    text: str  # as the user wrote it
-    regex: re.Pattern[str]  # over the characters of a template
-
-    def matches(self, states: Sequence[int]) -> bool:
-        return self.regex.fullmatch(as_characters(states)) is not None
-
-
-def parse_pattern(text: str, num_states: int) -> StatePattern:
-    """Raises a `SettingError` that quotes the piece that cannot be read."""
+def parse_pattern(text: str, num_states: int) -> Callable[[Sequence[int]], bool]:
+    """A test of states for the pattern; a `SettingError` quotes a piece that cannot be read."""
     possible = (
         f"possible are states from 0 to {num_states - 1}, ? for any one state, * for any states "
         "or none, 0|1 for either and !0 for any but one, separated by spaces"
@@ -58,7 +44,14 @@ def parse_pattern(text: str, num_states: int) -> StatePattern:
             raise SettingError(message) from error
         if units[-1:] != [unit] or unit[0] in ".[":  # `?`, `!3` and `3|5` each stand for one state
             units.append(unit)
-    return StatePattern(text, _regex(units))
+    regex = _regex(units)
+    return lambda states: regex.fullmatch(_characters(tuple(states))) is not None
+
+
+@cache
+def _characters(states: tuple[int, ...]) -> str:
+    """One character for each run of equal states."""
+    return "".join(chr(FIRST + state) for state in collapse(states))
 
 
 def _unit(piece: str, num_states: int) -> str:
@@ -73,7 +66,7 @@ def _unit(piece: str, num_states: int) -> str:
         raise ValueError(f": there is no state {max(states)}")
     if match[1] and len(set(states)) == num_states:
         raise ValueError(" leaves no state")
-    characters = as_characters(states)
+    characters = _characters(tuple(states))
     if match[1]:
         return f"[^{characters}]"
     return characters if len(states) == 1 else f"[{characters}]"

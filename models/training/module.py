@@ -50,7 +50,7 @@ class TrainingModule(lightning.LightningModule):
         self.dev_scores: Scores | None = None
 
     def knobs(self) -> Knobs:
-        """Where the schedules stand."""
+        """The values that the schedules have at this step."""
         return self.config.objective.knobs(self.global_step / self.steps_per_epoch)
 
     def seed_draws(self, *purpose: int) -> None:
@@ -91,15 +91,11 @@ class TrainingModule(lightning.LightningModule):
         self._gradient_norm = norm
 
     def on_train_batch_end(self, *_: Any) -> None:
-        if self.global_step % LOG_EVERY:
-            return
-        self.record(
-            {
-                "train/loss": float(self._loss),
-                "train/gradient_norm": float(self._gradient_norm),
-                **{f"knobs/{name}": value for name, value in self._knobs.values.items()},
-            }
-        )
+        if self.global_step % LOG_EVERY == 0:
+            measured = {"loss": float(self._loss), "gradient_norm": float(self._gradient_norm)}
+            logged = {f"train/{name}": value for name, value in measured.items()}
+            knobs = {f"knobs/{name}": value for name, value in self._knobs.values.items()}
+            self.record(logged | knobs)
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         return torch.optim.Adam(self.parameters(), lr=self.config.training.learning_rate)

@@ -37,7 +37,7 @@ class LogJoint(NamedTuple):
 
 
 class Decoder(nn.Module):
-    """With `latent=False`, a plain recurrent language model; with `num_keys`, it reads sources."""
+    """Without `latent` it is a plain recurrent language model; with `num_keys` it reads sources."""
 
     def __init__(
         self,
@@ -70,7 +70,10 @@ class Decoder(nn.Module):
         the published code trains, and so q learns while the decoder could do without states.
         """
         batch, memory = self._remember(batch)
-        words = self._drop(batch.inputs(), knobs.word_dropout)
+        words = batch.inputs()
+        if self.training and knobs.word_dropout > 0:
+            hidden_words = torch.rand(words.shape, device=words.device) < knobs.word_dropout
+            words = words.masked_fill(hidden_words, UNKNOWN)
         if states is None or self.to_states is None:
             hidden, _ = self.advance(words, None, memory and memory.start)
             scores = self.output.score(*self.features(None, hidden, memory), batch).sum(-1)
@@ -129,8 +132,3 @@ class Decoder(nn.Module):
             batch = batch.hiding(self.source_encoder.hide(batch.source, batch.target))
         assert batch.source is not None
         return batch, self.read(batch.source)
-
-    def _drop(self, words: Tensor, rate: float) -> Tensor:
-        if rate == 0 or not self.training:
-            return words
-        return words.masked_fill(torch.rand(words.shape, device=words.device) < rate, UNKNOWN)

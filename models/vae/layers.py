@@ -11,7 +11,7 @@ LEVELS = 2**16
 
 
 class LSTM(nn.LSTM):
-    """As `nn.LSTM`, batch first; under autocast it stays in full precision on a CPU.
+    """The LSTM of torch, batch first; under autocast it stays in full precision on a CPU.
 
     Few CPUs have a half-precision LSTM, and torch raises on the others.
     """
@@ -27,7 +27,7 @@ class LSTM(nn.LSTM):
 
 
 class Dropout(nn.Module):
-    """As `nn.Dropout`, but each 64-bit random number decides for four values.
+    """The dropout of torch, but each 64-bit random number decides for four values.
 
     On a CPU torch draws a mask one number at a time. The rate is rounded to 1 / 65536.
     """

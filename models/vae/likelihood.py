@@ -85,29 +85,30 @@ class Tally:
         self.log_likelihood = self.elbo = self.entropy = self.largest_entropy = 0.0
         self.states: Tensor | None = None  # counts of MAP states at each position [T, K]
 
+    @torch.no_grad()
     def add(self, model: TemplateVAE, batch: Batch, num_samples: int) -> None:
         self.sentences += len(batch.lengths)
         self.words += int(batch.lengths.sum())
         if not model.latent:
-            with torch.no_grad():
-                self.log_likelihood += float(model.log_joint(batch).total().double().sum())
+            self.log_likelihood += float(model.log_joint(batch).total().double().sum())
             return
-        with torch.no_grad():
-            posterior = model.posterior(batch)
+        posterior = model.posterior(batch)
         estimates = importance_estimates(model, batch, posterior, num_samples)
         self.log_likelihood += float(estimates.log_likelihood.double().sum())
         self.elbo += float(estimates.elbo.double().sum())
         self.entropy += float(estimates.entropy.double().sum())
         num_states = posterior.event_shape[-1]
         self.largest_entropy += float(batch.lengths.sum()) * math.log(num_states)
-        self._count(_word_states(batch, posterior).cpu())
+        words = pad(batch.active[:, 1:], (0, 1))  # where something follows: no end marks
+        self._count((posterior.mode * words.unsqueeze(-1)).sum(0).cpu())
 
     def _count(self, states: Tensor) -> None:
-        if self.states is None:
-            self.states = states
-            return
-        longest = max(len(self.states), len(states))
-        self.states = _longer(self.states, longest) + _longer(states, longest)
+        """Adds how often each state is the MAP state at each position [T, K]."""
+        if self.states is not None:
+            both, longest = (self.states, states), max(len(self.states), len(states))
+            before, states = (pad(own, (0, 0, 0, longest - len(own))) for own in both)
+            states = before + states
+        self.states = states
 
     def scores(self) -> Scores:
         if not self.sentences:
@@ -135,16 +136,6 @@ def evaluate(model: TemplateVAE, batches: Iterable[Batch], num_samples: int = 10
     for batch in batches:
         found.add(model, batch, num_samples)
     return found.scores()
-
-
-def _word_states(batch: Batch, posterior: LinearChainCRF) -> Tensor:
-    """How often each state is the MAP state at each position [T, K]; end marks do not count."""
-    words = pad(batch.active[:, 1:], (0, 1))  # where something follows
-    return (posterior.mode.detach() * words.unsqueeze(-1)).sum(0)
-
-
-def _longer(counts: Tensor, steps: int) -> Tensor:
-    return pad(counts, (0, 0, 0, steps - len(counts)))
 
 
 def _position_entropy_share(counts: Tensor) -> float:

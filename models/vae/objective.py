@@ -7,7 +7,7 @@ the reward is, the entropy, and what schedules turn are said here.
 from __future__ import annotations
 
 from dataclasses import dataclass, is_dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 from torch import Tensor
 
@@ -17,51 +17,28 @@ from models.vae.template_vae import TemplateVAE
 from structdist.estimators import Estimator, estimator
 
 
-class Objective(Protocol):
-    latent: ClassVar[bool]  # whether it needs a model with templates
-
-    def loss(self, model: TemplateVAE, batch: Batch, knobs: Knobs) -> Tensor:
-        """A scalar, per sentence, whose gradient is the estimate (with its sign turned)."""
-        ...
-
-    def state_dict(self) -> dict[str, Any]:
-        """What it has learnt, of plain types."""
-        ...
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave."""
-        ...
-
-
 @dataclass(frozen=True)
-class LanguageModel:
-    """RNNLM: no templates."""
+class Objective:
+    """The likelihood of sentences, or a bound on it over templates that q draws.
 
-    latent: ClassVar[bool] = False
-
-    def loss(self, model: TemplateVAE, batch: Batch, knobs: Knobs) -> Tensor:
-        return -model.log_joint(batch, None, knobs).total().mean()
-
-    def state_dict(self) -> dict[str, Any]:
-        return {}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        pass
-
-
-@dataclass(frozen=True)
-class Templates:
-    """A bound on the likelihood of sentences, over templates that q draws.
+    Without an estimator it is the likelihood that a model without templates has.
 
     An estimator that weighs templates by their reward counts a `target_gradient` share of log p(z)
     in it. With 0 that is less than the relaxed estimators have: there log p(z) still reaches q
     through the decoder's inputs. The decoder learns log p(z) whatever the share.
     """
 
-    latent: ClassVar[bool] = True
-    estimator: Estimator
+    estimator: Estimator | None = None
+
+    @property
+    def latent(self) -> bool:
+        """Whether it needs a model with templates."""
+        return self.estimator is not None
 
     def loss(self, model: TemplateVAE, batch: Batch, knobs: Knobs) -> Tensor:
+        """A scalar, per sentence, whose gradient is the estimate (with its sign turned)."""
+        if self.estimator is None:
+            return -model.log_joint(batch, None, knobs).total().mean()
         posterior = model.posterior(batch, knobs)
         estimator = self.estimator
         if "temperature" in estimator.settings:
@@ -81,15 +58,17 @@ class Templates:
 
     def state_dict(self) -> dict[str, Any]:
         """The state of settings that adapt themselves, such as the step of adaptive I-MLE."""
-        values = {name: getattr(self.estimator, name) for name in self.estimator.settings}
+        names = self.estimator.settings if self.estimator else ()
+        values = {name: getattr(self.estimator, name) for name in names}
         return {name: dict(vars(value)) for name, value in values.items() if is_dataclass(value)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave."""
         for name, learnt in state.items():
             vars(getattr(self.estimator, name)).update(learnt)
 
 
 def build_objective(config: ObjectiveConfig) -> Objective:
     if not config.latent:
-        return LanguageModel()
-    return Templates(estimator(config.estimator, **config.estimator_settings))
+        return Objective()
+    return Objective(estimator(config.estimator, **config.estimator_settings))

@@ -82,7 +82,7 @@ class Attention(nn.Module):
         self.scale = size**-0.5
 
     def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
-        """For queries [B, T, D]: what was found [B, T, H], and the weights of items [B, T, N].
+        """Finds [B, T, H] what queries [B, T, D] ask for, with the weights of items [B, T, N].
 
         The weights are probabilities to copy, so half precision will not do for them.
         """

@@ -48,7 +48,7 @@ class WordOutput(nn.Module):
         return either.masked_fill(~batch.active, 0.0)
 
     def log_probs(self, features: Tensor, weights: Tensor | None, says: Tensor | None) -> Tensor:
-        """Of all words [B, V + N]; the last N are those that only the source has.
+        """Log probabilities of all words [B, V + N]; the last N are those that only the source has.
 
         Features [B, D], weights [B, N], what each item says [B, N].
         """

@@ -27,8 +27,12 @@ def bounded_scores(scores: Tensor) -> Tensor:
 
 
 def sum_of_scores(left: Tensor, right: Tensor) -> Tensor:
-    """The sum of scores, and the largest number where it would overflow: only -inf forbids."""
-    limit = torch.finfo(left.dtype).max / 2
+    """The sum of scores, and almost the largest number where it would overflow: only -inf forbids.
+
+    Almost, by a few rounding errors, which would else take it beyond.
+    """
+    limits = torch.finfo(left.dtype)
+    limit = limits.max / 2 * (1 - 4 * limits.eps)
     half = (left.detach() / 2).add(right.detach(), alpha=0.5)
     too_much = (half - half.clamp(-limit, limit)).nan_to_num(0.0, 0.0, 0.0)
     return left + right.sub(too_much, alpha=2)

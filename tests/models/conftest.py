@@ -7,7 +7,7 @@ import torch
 
 from models.config import ModelConfig
 from models.data.batches import Batch
-from models.data.e2e import FILES, Row, read_e2e
+from models.data.readers import E2E_FILES, Row, read_e2e
 from models.data.vocabulary import PAD
 from models.restaurants.corpus import synthetic_corpus
 from models.vae.template_vae import TemplateVAE
@@ -37,4 +37,4 @@ def synthetic_examples():
 
 @pytest.fixture(scope="session")
 def e2e_dev_rows() -> list[Row]:
-    return read_e2e(real_data("e2e") / f"{FILES['dev']}.gz")
+    return read_e2e(real_data("e2e") / f"{E2E_FILES['dev']}.gz")

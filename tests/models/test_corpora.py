@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from models.corpora import prepare
-from models.data.cache import load_corpus
-from models.data.e2e import FILES
+from models.data.corpus import load_corpus
+from models.data.readers import E2E_FILES
 from models.errors import DataError
 
 CONTENT = "mr,ref\nname[Zizzi],Zizzi is here.\n"
@@ -14,7 +14,7 @@ CONTENT = "mr,ref\nname[Zizzi],Zizzi is here.\n"
 
 def write_release(directory):
     directory.mkdir(parents=True)
-    for name in FILES.values():
+    for name in E2E_FILES.values():
         (directory / name).write_text(CONTENT)
 
 

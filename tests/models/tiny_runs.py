@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from models.data.cache import save_corpus
-from models.data.corpus import Corpus, Example
+from models.data.corpus import Corpus, Example, save_corpus
 from models.data.tasks import Task
 from models.restaurants.corpus import synthetic_corpus
 from models.training.fit import fit

@@ -33,8 +33,9 @@ def over(*, backends: str | None = None, **choices: Choice) -> Callable:
     `over(example="examples", ask="quantities")` gives a test every `example` and every `ask` of
     each structure. What is no name of a collection is a collection itself, or a function that gives
     one for a structure. A test that has an argument `structure` gets that too. With
-    `backends="fast"` (or `"all"`, which has the reference too) a test gets a `backend` as well: one
-    of the structure's, in use while the test runs.
+    `backends="fast"` (or `"all"`, which has the reference too, or `"first"`, the one that is in use
+    unless another is forced) a test gets a `backend` as well: one of the structure's, in use while
+    the test runs.
     """
 
     def decorate(test: Callable) -> Callable:
@@ -58,6 +59,7 @@ def _collections(
     found = [[(structure.name, structure)]]
     if backends:
         names = backends_of(structure, with_reference=backends == "all")
+        names = names[:1] if backends == "first" else names
         found.append([(name, (structure, name)) for name in names])
     return [*found, *(_named(_collection(structure, choice)) for choice in choices.values())]
 

@@ -267,6 +267,20 @@ def test_least_numbers_that_add_up_do_not_forbid(backend, where, dtype):
 
 
 @over_dtypes
+def test_sums_beyond_the_dtype_are_finite(dtype):
+    """Whatever the rounding: a million pairs, of which every other would overflow."""
+    largest = torch.finfo(dtype).max
+    left, right = (
+        (2 * torch.rand(1_000_000, generator=seeded(n), dtype=dtype) - 1) * largest for n in (1, 2)
+    )
+    total, half = ops.sum_of_scores(left, right), left / 2 + right / 2
+    assert total.isfinite().all()
+    fits = half.abs() < largest / 2 * (1 - 1e-5)
+    assert torch.equal(total[fits], (left + right)[fits])
+    assert (total[~fits].abs() > largest * (1 - 1e-4)).all()
+
+
+@over_dtypes
 def test_minus_infinity_still_forbids_beside_the_least_number(backend, dtype):
     made = {name: torch.zeros(s, dtype=dtype) for name, s in shapes("shared", 2, 2, 3).items()}
     made["emissions"].fill_(torch.finfo(dtype).min)

@@ -6,7 +6,6 @@ import ctypes
 import shutil
 import subprocess
 import warnings
-from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
@@ -15,13 +14,12 @@ from structdist.ops.native import library
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
-SUFFIX = EXTENSION_SUFFIXES[-1]
 
 
 def compile_library(folder: Path, source: str) -> None:
     """A library of that name in C, in a folder."""
     (folder / "source.c").write_text("#include <stdint.h>\n" + source)
-    made = str(folder / f"_kernels{SUFFIX}")
+    made = str(folder / library.FILE_NAME)
     subprocess.run([COMPILER, "-shared", "-fPIC", "-o", made, folder / "source.c"], check=True)
 
 
@@ -53,7 +51,7 @@ def assert_refused(folder: Path) -> None:
     with pytest.warns(UserWarning, match=r"without its compiled kernels.*pip install"):
         loaded, reason = library.load(folder)
     assert loaded is None
-    assert f"_kernels{SUFFIX}" in reason
+    assert library.FILE_NAME in reason
     assert library.REBUILD in reason
 
 
@@ -66,7 +64,7 @@ def test_an_unfit_library_is_refused_with_advice(source, tmp_path):
 
 @pytest.mark.parametrize("content", ["", "not a library\n", "\x7fELF"])
 def test_a_file_that_is_no_library_is_refused_with_advice(content, tmp_path):
-    (tmp_path / f"_kernels{SUFFIX}").write_text(content)
+    (tmp_path / library.FILE_NAME).write_text(content)
     assert_refused(tmp_path)
 
 
@@ -75,7 +73,13 @@ def test_a_missing_library_has_a_reason_and_no_warning(tmp_path):
         warnings.simplefilter("error")
         loaded, reason = library.load(tmp_path)
     assert loaded is None
-    assert "not built" in reason
+    assert "not built: this is the wheel without" in reason
+
+
+def test_an_install_without_a_compiler_leaves_its_reason(tmp_path):
+    (tmp_path / "not_built.txt").write_text("at install there was no C++ compiler\n")
+    _, reason = library.load(tmp_path)
+    assert reason == "it was not built: at install there was no C++ compiler"
 
 
 @needs_compiler
@@ -91,8 +95,7 @@ def test_a_processor_that_lacks_something_is_no_fault_of_the_library(tmp_path):
 
 @pytest.mark.skipif(library.unavailable is not None, reason=str(library.unavailable))
 def test_the_good_library_is_loaded(tmp_path):
-    for file in Path(library.__file__).parent.glob("_kernels*"):
-        shutil.copy(file, tmp_path)
+    shutil.copy(Path(library.__file__).with_name(library.FILE_NAME), tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         loaded, reason = library.load(tmp_path)

@@ -331,30 +331,27 @@ def _relaxed_backtrack(
     noise = _like(noise, chain.emissions)
     soft = chain.emissions.new_empty(shape)
     draw = Draw(soft, soft.new_empty(shape[:3], dtype=torch.long))
-    temperatures = _temperatures(temperature, draw.path)
+    temperatures = library.Temperatures(temperature, draw.path.shape[:2])
     call("relaxed_backtrack", chain, state, _draws(draw, temperatures, noise, prefix))
     return draw
 
 
-def _temperatures(temperature: Temperature, path: Tensor) -> Tensor:
-    """[S, N] float64, not necessarily in memory of its own."""
-    temperature = torch.as_tensor(temperature, dtype=torch.float64, device=path.device)
-    return temperature.expand(path.shape[:2])
-
-
 def _draws(
-    draw: Draw, temperatures: Tensor, noise: Tensor | None = None, prefix: Tensor | None = None
+    draw: Draw,
+    temperatures: library.Temperatures,
+    noise: Tensor | None = None,
+    prefix: Tensor | None = None,
 ) -> library.ctypes.Structure:
-    inputs, (soft, path) = pointers(noise, prefix), pointers(*draw)
-    place = temperatures.data_ptr(), *temperatures.stride()
-    return library.DrawArguments(len(draw.soft), *inputs, *place, soft, path)
+    inputs, outputs = pointers(noise, prefix), pointers(*draw)
+    return library.DrawArguments(len(draw.soft), *inputs, *temperatures.place, *outputs)
 
 
 def _through_softmax(
     chain: Chain, draw: Draw, temperature: Temperature, grad: Tensor, needs: Needs
 ) -> tuple[Tensor, Tensor | None]:
     """From the gradient of relaxed draws to those of prefixes and of the transitions taken."""
-    grad, temperatures = grad.contiguous(), _temperatures(temperature, draw.path)
+    grad = grad.contiguous()
+    temperatures = library.Temperatures(temperature, draw.path.shape[:2])
     grad_prefix, grad_edges = torch.empty_like(chain.emissions), _room_for_edges(chain, needs[1])
     pulled = library.SoftGradArguments(*pointers(grad, grad_prefix, grad_edges))
     call("relaxed_backtrack_adjoint", chain, _draws(draw, temperatures), pulled)

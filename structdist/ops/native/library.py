@@ -1,16 +1,17 @@
 """The compiled library: found, checked and called.
 
-It is plain C++ behind C names, built at install where there is a compiler, and does not depend on
-the version of torch. A kernel takes pointers to structs, each with its twin in csrc/arguments.h.
+It is plain C++ behind C names, in wheels or built at install where there is a compiler, and depends
+neither on the version of torch nor on that of Python. A kernel takes pointers to structs, each with
+its twin in csrc/arguments.h.
 """
 
 from __future__ import annotations
 
 import ctypes
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from ctypes import byref
-from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import torch
@@ -20,6 +21,7 @@ from structdist.ops.chain import Chain
 from structdist.ops.edges import edge_strides
 
 VERSION = 6  # of the interface, as kVersion in csrc/arguments.h
+FILE_NAME = "_kernels" + {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 REBUILD = "build it again with `pip install --editable .` (or `pip install .`)"
 
 
@@ -127,10 +129,9 @@ LAYOUT = [
 
 def load(folder: Path) -> tuple[ctypes.CDLL | None, str | None]:
     """The library in a folder, or None and why; one that is there but unfit is warned about."""
-    files = [folder / f"_kernels{suffix}" for suffix in EXTENSION_SUFFIXES]
-    file = next((file for file in files if file.exists()), None)
-    if file is None:
-        return None, "it was not built: at install there was no C++ compiler"
+    file = folder / FILE_NAME
+    if not file.exists():
+        return None, f"it was not built: {_why_not_built(folder)}"
     try:
         library = ctypes.CDLL(str(file))
         unfit, supported = _misfit(library), library.supported()
@@ -141,6 +142,14 @@ def load(folder: Path) -> tuple[ctypes.CDLL | None, str | None]:
     reason = f"{file.name} is of another version or broken ({unfit}): {REBUILD}"
     warnings.warn(f"structdist runs without its compiled kernels: {reason}", stacklevel=2)
     return None, reason
+
+
+def _why_not_built(folder: Path) -> str:
+    """What the install left behind, if it tried."""
+    note = folder / "not_built.txt"
+    if note.exists():
+        return note.read_text(encoding="utf-8").strip()
+    return "this is the wheel without compiled kernels, or a checkout that was not installed"
 
 
 def _misfit(library: ctypes.CDLL) -> str | None:
@@ -191,6 +200,21 @@ def call(name: str, chain: Chain, *arguments: ctypes.Structure) -> int:
 def pointers(*tensors: Tensor | None) -> list[int | None]:
     """Addresses of contiguous tensors."""
     return [None if tensor is None else tensor.data_ptr() for tensor in tensors]
+
+
+class Temperatures:
+    """Where a kernel finds the temperature of each draw [S, N]; keep it as long as that runs."""
+
+    numbers: Tensor | ctypes.c_double
+    place: tuple[int, ...]  # an address, and strides from sample to sample and chain to chain
+
+    def __init__(self, temperature: float | Tensor, shape: Sequence[int]) -> None:
+        if isinstance(temperature, Tensor):
+            self.numbers = temperature.to("cpu", torch.float64).expand(shape)
+            self.place = self.numbers.data_ptr(), *self.numbers.stride()
+        else:
+            self.numbers = ctypes.c_double(temperature)
+            self.place = ctypes.addressof(self.numbers), 0, 0
 
 
 # For tensors on the CPU; each has a plain twin in ops/finite.py ------------------------------

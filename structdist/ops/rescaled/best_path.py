@@ -92,7 +92,7 @@ def relaxed_viterbi_adjoint(
 
 def _sum_of_moves(chain: Chain, came_from: Tensor, grads: Tensor) -> Tensor:
     """What each best move gets, [T-1, N, K] by the state it goes into, in the form of the edges."""
-    total = torch.zeros_like(chain.transitions)
+    total = chain.transitions.new_zeros(chain.transitions.shape)  # contiguous, whatever those are
     num_states = total.shape[-1]
     index = came_from * num_states + torch.arange(num_states, device=total.device)
     if chain.form is EdgeForm.SHARED:

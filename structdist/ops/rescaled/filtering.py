@@ -55,7 +55,7 @@ def _filter(chain: Chain, edges: Edges) -> tuple[Filtered, Tensor]:
         p[t].mul_(q[t])
         torch.amax(p[t], -1, keepdim=True, out=largest[t]).clamp_(min=least)
         p[t].div_(largest[t])
-    log_norm = norm.double().log_().add_(shift)
+    log_norm = norm.to(torch.float64, copy=True).log_().add_(shift)
     log_total = last_step(weights, chain.lengths).double().sum(-1).log()
     log_z = _log_z(log_total, log_norm, chain.lengths)
     return Filtered(weights, incoming, log_norm, log_z, None), norm

@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 
-from models.data.e2e import FILES
+from models.data.readers import E2E_FILES
 from models.data.tables import format_table
 from models.restaurants.corpus import synthetic_corpus
 from tests.models.commands.generating import run
@@ -31,7 +31,7 @@ def write_release(folder):
     for split, examples in synthetic_corpus(*SENTENCES.values()).splits.items():
         pairs = [(format_table(e.table), text) for e in examples for text in (e.text, "Go there!")]
         rows = [f'"{table}","{text}"\n' for table, text in pairs]
-        (folder / FILES[split]).write_text("mr,ref\n" + "".join(rows))
+        (folder / E2E_FILES[split]).write_text("mr,ref\n" + "".join(rows))
 
 
 @pytest.fixture(scope="session")

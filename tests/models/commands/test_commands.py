@@ -9,7 +9,7 @@ import pytest
 
 from models.commands import main
 from models.config import RunConfig
-from models.data.e2e import FILES
+from models.data.readers import E2E_FILES
 from models.restaurants.corpus import synthetic_corpus
 from models.runs import load_run, read_config
 
@@ -34,7 +34,7 @@ def write_release(folder):
     """E2E files with sentences of the built-in grammar."""
     folder.mkdir()
     corpus = synthetic_corpus(*SENTENCES.values())
-    for split, name in FILES.items():
+    for split, name in E2E_FILES.items():
         rows = [
             f'"{", ".join(f"{key}[{value}]" for key, value in e.table)}","{e.text}"\n'
             for e in corpus.splits[split]
@@ -66,7 +66,7 @@ def test_data_from_a_folder(folder, tmp_path, capsys):
     assert f"prepared: {tmp_path / 'corpus'}" in printed.replace("\n", "")
     for shown in ("train", "dev", "test", "mean length", "vocabulary: ", "_name_"):
         assert shown in printed
-    assert (tmp_path / "corpus" / "meta.json").exists()
+    assert (tmp_path / "corpus" / "corpus.json.gz").exists()
 
 
 def test_train_says_what_to_do_next(folder, capsys):

@@ -10,7 +10,7 @@ import pytest
 
 from models.commands import main
 from models.runs import read_metrics
-from models.training.logs import MetricsFile
+from models.training.run_files import MetricsFile
 from tests.models.report.document import Node, parse
 from tests.models.tiny_runs import train
 
@@ -190,10 +190,13 @@ def test_a_folder_that_is_no_run(tmp_path, capsys):
 def test_a_run_without_a_file(copied, name, capsys):
     (copied / name).unlink()
     assert exit_code(copied) == 2
-    assert f"error: {copied} is not the folder of a run\n" in capsys.readouterr().err
+    expected = f"error: {copied} is not the folder of a run: no {name} can be read\n"
+    assert expected in capsys.readouterr().err
     assert not (copied / "report.html").exists()
 
 
 def test_a_folder_to_compare_with_that_is_no_run(runs, tmp_path, capsys):
     assert exit_code(runs / "rnnlm", "--compare", tmp_path) == 2
-    assert f"error: {tmp_path} is not the folder of a run\n" in capsys.readouterr().err
+    assert (
+        f"error: {tmp_path} is not the folder of a run: no metrics.csv" in capsys.readouterr().err
+    )

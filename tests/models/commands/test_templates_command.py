@@ -100,7 +100,7 @@ def test_by_length(run, bank, length, bounds, capsys):
 def test_by_pattern(run, bank, capsys):
     templates(run, "--pattern", "2 * !0", "--limit", 0)
     pattern = parse_pattern("2 * !0", STATES)
-    expected = [stored.number for stored in bank if pattern.matches(stored.states)]
+    expected = [stored.number for stored in bank if pattern(stored.states)]
     assert shown(capsys.readouterr().out) == expected
     assert 0 < len(expected) < len(bank)
 

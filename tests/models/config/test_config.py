@@ -18,6 +18,7 @@ from models.config import (
     Schedule,
     TrainingConfig,
 )
+from models.errors import SettingError
 
 FILES = sorted(Path(__file__).parents[3].glob("models/configs/*.yaml"))
 CHANGED = RunConfig(
@@ -115,7 +116,6 @@ def test_the_final_learning_rate_may_be_none(rate, parse):
 
 
 REINFORCE = ("--objective.estimator", "reinforce-ms-c")
-OLDER = ("--objective.num_samples", "3", "--objective.constant_baseline", "0.2")
 
 
 def test_settings_of_an_estimator(parse):
@@ -127,30 +127,50 @@ def test_settings_of_an_estimator(parse):
     assert config.objective == ObjectiveConfig("reinforce-ms-c")
 
 
-def test_older_names_of_settings(parse):
-    """As runs of earlier versions have them, whatever their estimator."""
-    config, _ = parse(*REINFORCE, *OLDER)
-    assert config.objective.estimator_settings == {"num_samples": 3, "constant": 0.2}
-    config, _ = parse(*REINFORCE, *OLDER, "--objective.estimator_settings.num_samples", "4")
-    assert config.objective.estimator_settings == {"num_samples": 4, "constant": 0.2}
-    config, _ = parse("--objective.estimator", "reinforce-ms", *OLDER)
-    assert config.objective.estimator_settings == {"num_samples": 3}
-    for other in ("gumbel-crf-st", "rnnlm"):
-        config, _ = parse("--objective.estimator", other, *OLDER)
-        assert config.objective == ObjectiveConfig(other)
+@pytest.mark.parametrize("name", ["rloo", "vargrad"])
+def test_an_estimator_by_another_name(name, parse):
+    config, folder = parse("--objective.estimator", name)
+    assert config.objective.estimator == name
+    assert folder == Path(f"runs/synthetic-{name}")
 
 
 @pytest.mark.parametrize("estimator", ["rnnlm", "gumbel-crf-st", "reinforce-ms", "reinforce-ms-c"])
-def test_a_file_of_an_earlier_version(estimator, parse, tmp_path):
+def test_a_run_of_an_earlier_version(estimator, parse):
     """It says what the defaults were, and is the same run as without saying it."""
     older = RunConfig(objective=ObjectiveConfig(estimator)).as_dict()
     del older["objective"]["estimator_settings"]
     older["objective"] |= {"num_samples": 5, "constant_baseline": 0.1, "reward_scale": 1.0}
-    path = tmp_path / "config.yaml"
-    path.write_text(yaml.safe_dump(older))
     now, _ = parse("--objective.estimator", estimator)
     assert RunConfig.from_dict(older).differences(now) == []
-    assert parse("--config", str(path))[0] == now
+
+
+def test_settings_of_an_earlier_version():
+    older = RunConfig(objective=ObjectiveConfig("reinforce-ms-c")).as_dict()
+    older["objective"] |= {"num_samples": 3, "constant_baseline": 0.2, "reward_scale": None}
+    settings = RunConfig.from_dict(older).objective.estimator_settings
+    assert settings == {"num_samples": 3, "constant": 0.2}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda values: values.pop("model"), "model is missing"),
+        (lambda values: values.pop("threads"), "threads is missing"),
+        (lambda values: values.update(model=3), "model is a group of settings, not 3"),
+        (lambda values: values.update(colour="red"), "colour"),
+        (lambda values: values["model"].update(colour="red"), "'model' does not accept .*'colour'"),
+        (lambda values: values["model"].update(num_states="many"), "model.num_states: .*many"),
+        (lambda values: values["model"].update(num_states=1), "num_states must be at least 2"),
+        (lambda values: values["objective"]["beta"].update(start="x"), "objective.beta.start: .*x"),
+        (lambda values: values["objective"].update(estimator="magic"), "magic"),
+        (lambda values: values.update(devices="two"), "machine.devices: .*two"),
+    ],
+)
+def test_what_does_not_fit_is_named(change, message):
+    values = RunConfig().as_dict()
+    change(values)
+    with pytest.raises(SettingError, match=message):
+        RunConfig.from_dict(values)
 
 
 def test_the_folder_is_named_after_corpus_task_and_estimator(parse):

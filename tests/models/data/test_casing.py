@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from models.data.casing import MIN_USES, cased_tokens, learn_casing, starts_of_sentences
 from models.data.corpus import Example
-from models.data.tokens import tokenise
+from models.data.tokens import MIN_USES, cased_tokens, learn_casing, starts_of_sentences, tokenise
 from models.surface.text import raise_first_letter
 
 SENTENCE = "Here I see Italian TV, at eBay's pub."

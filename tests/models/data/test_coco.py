@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from models.data.coco import Caption, coco_corpus, held_out_images, read_captions
+from models.data.readers import Caption, coco_corpus, held_out_images, read_captions
 from models.errors import DataError
 
 DOG = {"image_id": 7, "id": 1, "caption": "A dog\n runs. \n"}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from models.data.coco import TEST, read_captions
-from models.data.content_words import STOP_WORDS, content_words
-from models.data.tokens import tokenise
+from models.data.readers import COCO_TEST, read_captions
+from models.data.tokens import content_words, stop_words, tokenise
 
 BAGS = {
     "Two young men are standing next to a bus.": "two young men standing bus",
@@ -32,12 +31,12 @@ def test_the_limit_keeps_the_first():
 
 
 def test_stop_words_are_words_of_the_tokeniser():
-    assert all(tokenise(word) == [word] for word in STOP_WORDS)
+    assert all(tokenise(word) == [word] for word in stop_words())
 
 
 def test_real_bags(coco_directory):
-    captions = [c.text for c in read_captions(coco_directory / f"{TEST}.gz") if c.text]
+    captions = [c.text for c in read_captions(coco_directory / f"{COCO_TEST}.gz") if c.text]
     bags = [content_words(tokenise(caption)) for caption in captions]
     assert 5 < sum(map(len, bags)) / len(bags) < 6
     assert all(1 <= len(bag) <= 10 for bag in bags)
-    assert not any(STOP_WORDS.intersection(bag) for bag in bags)
+    assert not any(stop_words().intersection(bag) for bag in bags)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.data.delexicalise import delexicalise, key_mark
-from models.data.tables import parse_table
+from models.data.tables import delexicalise, key_mark, parse_table
 from models.data.tokens import tokenise
 
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from models.data.e2e import FILES, Row, e2e_corpus, read_e2e
+from models.data.readers import E2E_FILES, Row, e2e_corpus, read_e2e
 from models.errors import DataError
 
 HEADER = "mr,ref\r\n"
@@ -79,7 +79,7 @@ def test_a_byte_that_is_not_utf8(tmp_path):
 
 
 def test_corpus(write, tmp_path):
-    for name in FILES.values():
+    for name in E2E_FILES.values():
         write(HEADER + GOOD + OVER_TWO_LINES, f"{name}.gz")
     corpus = e2e_corpus(tmp_path, max_words=4, min_count=1)
     assert list(corpus.splits) == ["train", "dev", "test"]

@@ -8,8 +8,16 @@ from itertools import chain, pairwise
 import pytest
 import torch
 
-from models.data.batches import Batch, EncodedPair, collate, encode, in_order, padded
-from models.data.loader import BATCHES_IN_A_POOL, BucketedLoader
+from models.data.batches import (
+    BATCHES_IN_A_POOL,
+    Batch,
+    BucketedLoader,
+    EncodedPair,
+    collate,
+    encode,
+    in_order,
+    padded,
+)
 from models.data.sources import EncodedSource
 from models.data.vocabulary import END, PAD, UNKNOWN, Vocabulary
 

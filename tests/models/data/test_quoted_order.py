@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.data.delexicalise import quoted_order
-from models.data.tables import parse_table
+from models.data.tables import parse_table, quoted_order
 from models.restaurants.corpus import synthetic_corpus
 from models.templates.segments import collapse
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from models.data.delexicalise import delexicalise
 from models.data.sources import Item, SourceVocabulary, bag_items, table_items
-from models.data.tables import parse_table
+from models.data.tables import delexicalise, parse_table
 from models.data.tokens import tokenise
 from models.data.vocabulary import UNKNOWN, Vocabulary
 

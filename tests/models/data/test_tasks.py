@@ -55,15 +55,15 @@ def test_sentences_alone():
 
 def test_a_table_and_its_sentence():
     example = Example(("a", "dog", "runs"), table=(("pet", "Dog"),))
-    [pair] = pairs("data2text", [example], VOCABULARY)
-    assert pair.target is example
-    assert [(item.key, item.says) for item in pair.items] == [("pet", "dog")]
+    [(target, items)] = pairs("data2text", [example], VOCABULARY)
+    assert target is example
+    assert [(item.key, item.says) for item in items] == [("pet", "dog")]
 
 
 def test_a_caption_is_written_from_another_of_its_group():
     found = pairs("paraphrase", CAPTIONS[:4], VOCABULARY)
-    assert [" ".join(pair.target.words) for pair in found] == ["the dog", "a dog runs"]
-    assert [[item.says for item in pair.items] for pair in found] == [["dog", "runs"], ["dog"]]
+    assert [" ".join(target.words) for target, _ in found] == ["the dog", "a dog runs"]
+    assert [[item.says for item in items] for _, items in found] == [["dog", "runs"], ["dog"]]
 
 
 def test_new_words_are_goals_only_where_the_source_has_them():
@@ -81,17 +81,17 @@ def test_new_words_are_goals_only_where_the_source_has_them():
 def test_goals_are_the_words_where_none_is_new():
     for example in synthetic_corpus(20, 1, 1).splits["train"]:
         vocabulary = SourceVocabulary(Vocabulary.of([example.words]), Vocabulary(["name"]))
-        [pair] = pairs("data2text", [example], vocabulary)
-        encoded = encode_pair(pair, vocabulary)
+        [(target, items)] = pairs("data2text", [example], vocabulary)
+        encoded = encode_pair(target, items, vocabulary)
         assert encoded.goals == encoded.words == vocabulary.words.encode(example.words)
 
 
 def test_examples_without_a_source_are_passed_over():
     table = (("pet", "dog"),)
     examples = [caption("a dog"), Example(("a", "dog"), table=table), Example(("cat",))]
-    assert [pair.target for pair in pairs("data2text", examples, VOCABULARY)] == [examples[1]]
+    assert [target for target, _ in pairs("data2text", examples, VOCABULARY)] == [examples[1]]
     captions = [caption(".", "1"), caption("a dog", "1")]
-    assert [pair.target for pair in pairs("paraphrase", captions, VOCABULARY)] == captions[:1]
+    assert [target for target, _ in pairs("paraphrase", captions, VOCABULARY)] == captions[:1]
 
 
 @pytest.mark.parametrize(
@@ -114,6 +114,6 @@ def test_the_vocabulary_of_a_corpus():
 
 def test_without_pairs_a_sentence_is_written_from_its_own_words():
     example = caption("a dog on a sofa")
-    [pair] = pairs("paraphrase-unpaired", [example], VOCABULARY)
-    assert pair.target == example
-    assert [item.says for item in pair.items] == ["dog", "sofa"]
+    [(target, items)] = pairs("paraphrase-unpaired", [example], VOCABULARY)
+    assert target == example
+    assert [item.says for item in items] == ["dog", "sofa"]

@@ -13,8 +13,7 @@ from models.config import ModelConfig
 from models.data.batches import Batch, collate_sources
 from models.data.sources import EncodedSource
 from models.data.vocabulary import END, UNKNOWN
-from models.generation.beginnings import Written
-from models.generation.search import Decoding, write
+from models.generation.search import Decoding, Written, write
 from models.vae.decoder import LogJoint
 from models.vae.template_vae import TemplateVAE
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import torch
 
 from models.config import ModelConfig, ObjectiveConfig, RunConfig
-from models.data.casing import learn_casing
 from models.data.corpus import Corpus
 from models.data.tasks import Task, corpus_vocabulary
+from models.data.tokens import learn_casing
 from models.restaurants.corpus import synthetic_corpus
 from models.runs import TrainedRun
 from models.vae.template_vae import build_model

@@ -11,7 +11,7 @@ import pytest
 from models.data.batches import Batch
 from models.data.tables import Table, parse_table
 from models.data.vocabulary import Vocabulary
-from models.generation.control import Control, measure_control
+from models.generation.control import Control, measure_control, template_adherence
 from models.generation.writer import Request, Sentence, Writer
 from models.restaurants.corpus import synthetic_corpus
 from models.templates.bank import TemplateBank
@@ -139,8 +139,17 @@ def test_true_sentences_have_no_errors():
     examples = synthetic_corpus(30, 0, 0).splits["train"]
     true = {example.table: " ".join(example.words) for example in examples}
     writer = HandWriter("synthetic", lambda table, _: true[table])
-    bank = TemplateBank(list(UNDER), [[]] * len(UNDER))
+    bank = TemplateBank(list(UNDER), [[]] * len(UNDER), 3)
     found = measure_control(cast(Writer, writer), bank, list(true))
     assert (found.slot_errors, found.slot_errors_under_templates) == (0, 0)
     assert found.tables == len(true)
     assert found.different_orders == 0  # it is one sentence three times
+
+
+def test_template_adherence():
+    assert template_adherence([[1, 2, 3]], [[1, 2, 3]]) == 1
+    assert template_adherence([[1, 2, 3], [5]], [[1, 0], [5, 5]]) == 2 / 4
+    with pytest.raises(ValueError, match="no words"):
+        template_adherence([[1]], [[]])
+    with pytest.raises(ValueError, match="zip"):
+        template_adherence([[1], [2]], [[1]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from models.errors import DataError
-from models.generation.inputs import read_sentences, read_tables
+from models.generation.inputs import read_lines, sentence_of, table_of
 
 VAULTS = (("name", "The Vaults"), ("eatType", "pub"))
 NOTATION = "name[The Vaults], eatType[pub]"
@@ -36,18 +36,18 @@ MALFORMED = {
 
 @pytest.mark.parametrize("line", [NOTATION, JSON, f" {JSON} \r\n", f"{NOTATION}\n"])
 def test_tables(line):
-    assert list(read_tables([line, line], "-")) == [VAULTS, VAULTS]
+    assert list(read_lines([line, line], "-", table_of)) == [VAULTS, VAULTS]
 
 
 def test_json_values_are_text():
     line = '{"a": 20.00, "b": -3, "c": true, "d": false, "e": " [x], y ", "f": "caf\\u00e9"}'
     expected = (("a", "20.00"), ("b", "-3"), ("c", "yes"), ("d", "no"), ("e", "[x], y"))
-    assert list(read_tables([line], "-")) == [(*expected, ("f", "café"))]
+    assert list(read_lines([line], "-", table_of)) == [(*expected, ("f", "café"))]
 
 
 @pytest.mark.parametrize(("line", "message"), MALFORMED.items(), ids=range(len(MALFORMED)))
 def test_malformed_tables_are_named_in_place(line, message):
-    first, error, last = read_tables([JSON, line, JSON], "in.txt")
+    first, error, last = read_lines([JSON, line, JSON], "in.txt", table_of)
     assert first == last == VAULTS
     assert isinstance(error, DataError)
     assert str(error).startswith(f"in.txt, line 2: {message}")
@@ -55,14 +55,14 @@ def test_malformed_tables_are_named_in_place(line, message):
 
 def test_a_byte_order_mark_counts_only_at_the_start():
     for line in (NOTATION, JSON):
-        assert list(read_tables([f"\ufeff{line}"], "-")) == [VAULTS]
-    assert isinstance(next(read_tables(["\ufeff"], "-")), DataError)
-    assert next(read_sentences(["\ufeffA dog."], "-")) == "A dog."
+        assert list(read_lines([f"\ufeff{line}"], "-", table_of)) == [VAULTS]
+    assert isinstance(next(read_lines(["\ufeff"], "-", table_of)), DataError)
+    assert next(read_lines(["\ufeffA dog."], "-", sentence_of)) == "A dog."
 
 
 def test_lines_are_read_as_they_are_asked_for():
     lines = iter([NOTATION, JSON])
-    assert next(read_tables(lines, "-")) == VAULTS
+    assert next(read_lines(lines, "-", table_of)) == VAULTS
     assert next(lines) == JSON
 
 
@@ -79,7 +79,7 @@ def test_lines_are_read_as_they_are_asked_for():
     ids=range(6),
 )
 def test_sentences(line, sentence):
-    assert list(read_sentences([line], "-")) == [sentence]
+    assert list(read_lines([line], "-", sentence_of)) == [sentence]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_sentences(line, sentence):
     ],
 )
 def test_malformed_sentences_are_named_in_place(line, message):
-    first, error, last = read_sentences(["A dog.", line, "A cat."], "in.txt")
+    first, error, last = read_lines(["A dog.", line, "A cat."], "in.txt", sentence_of)
     assert (first, last) == ("A dog.", "A cat.")
     assert isinstance(error, DataError)
     assert str(error) == f"in.txt, line 2: {message}"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from models.data.delexicalise import quoted_order
-from models.data.tables import parse_table
+from models.data.tables import parse_table, quoted_order
+from models.generation.answers import fitting, write_differently, write_under_each
 from models.generation.search import Decoding
-from models.generation.under_templates import fitting, write_differently, write_under_each
 from models.generation.writer import Request, Writer
 from models.templates.bank import TemplateBank
 from models.templates.patterns import parse_pattern
@@ -111,4 +110,4 @@ def test_different_orders_if_there_are_as_many(bank, request_):
 
 def test_under_patterns_the_states_match(bank, writer, request_):
     for each in write_under_each(writer, request_, fitting(bank, request_, "* 2|0 1")):
-        assert parse_pattern("* 2|0 1", 4).matches(each.sentence.states)
+        assert parse_pattern("* 2|0 1", 4)(each.sentence.states)

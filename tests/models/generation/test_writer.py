@@ -10,7 +10,7 @@ import torch
 
 from models.data.batches import collate
 from models.data.tables import parse_table
-from models.data.tasks import Pair, encode_pair
+from models.data.tasks import encode_pair
 from models.data.vocabulary import MARKS
 from models.errors import RunError
 from models.generation import writer as writer_module
@@ -34,7 +34,7 @@ def writer() -> Writer:
 def own_score(writer: Writer, request, words, states) -> float:
     """The best that the model gives, over the states of the end mark."""
     example = replace(small_corpus().splits["test"][0], words=words)
-    batch = collate([encode_pair(Pair(example, request.items), writer.trained.vocabulary)])
+    batch = collate([encode_pair(example, request.items, writer.trained.vocabulary)])
     num_states = writer.trained.config.model.num_states
     paths = [torch.tensor([[*states, end]]) for end in range(num_states)]
     one_hot = torch.stack([torch.nn.functional.one_hot(p, num_states).double() for p in paths])

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.metrics.adherence import template_adherence
-from models.metrics.bleu import token_bleu
 from models.metrics.diversity import distinct_n, mutual_bleu
+from models.metrics.mteval import token_bleu
 
 SENTENCES = st.lists(
     st.lists(st.sampled_from("abc"), min_size=2, max_size=7), min_size=2, max_size=5
@@ -36,12 +35,3 @@ def test_mutual_bleu_of_equals_and_strangers():
     assert mutual_bleu([list("abcd"), list("efgh")]) == 0
     with pytest.raises(ValueError, match="two sentences or more"):
         mutual_bleu([["a"]])
-
-
-def test_template_adherence():
-    assert template_adherence([[1, 2, 3]], [[1, 2, 3]]) == 1
-    assert template_adherence([[1, 2, 3], [5]], [[1, 0], [5, 5]]) == 2 / 4
-    with pytest.raises(ValueError, match="no words"):
-        template_adherence([[1]], [[]])
-    with pytest.raises(ValueError, match="zip"):
-        template_adherence([[1], [2]], [[1]])

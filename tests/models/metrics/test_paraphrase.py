@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from models.metrics.bleu import token_bleu
-from models.metrics.paraphrase import ibleu, score_paraphrase
-from models.metrics.rouge import rouge
+from models.metrics.mteval import token_bleu
+from models.metrics.paraphrase import rouge, score_paraphrase
 
 OUTPUTS = ["a man rides a brown horse", "two dogs play in the snow", "a plate of food"]
 INPUTS = ["a man on a brown horse", "two dogs run in snow", "a plate of food"]
@@ -28,7 +27,6 @@ def test_ibleu_subtracts_what_was_copied():
     against_inputs = token_bleu(OUTPUTS, [[text] for text in INPUTS]).value
     assert found["self-BLEU"] == pytest.approx(against_inputs)
     assert found["iBLEU"] == pytest.approx(0.9 * found["BLEU-4"] - 0.1 * against_inputs)
-    assert ibleu(0.5, 1.0, alpha=0.8) == pytest.approx(0.2)
 
 
 def test_bleu_of_three_orders():

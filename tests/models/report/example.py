@@ -58,7 +58,7 @@ TEMPLATES = ((3, 7, 7, 12, 12, 0), (5, 5, 0, 3, 7, 12), (12, 3, *range(20, 40)))
 def output(template: int, text: str, note: str = "") -> Output:
     words = tuple(text.split())
     states = tuple(TEMPLATES[template][i % 6] for i in range(len(words)))
-    return Output(template, text, Coloured(words, states), note)
+    return Output(template, text, Coloured(words, states).runs, note)
 
 
 BROWSER = Browser(

@@ -12,7 +12,7 @@ import pytest
 from models.data.tables import format_table, parse_table
 from models.generation.writer import Writer
 from models.report.collect import TASKS, collect
-from models.report.content import Report
+from models.report.content import Coloured, Report
 from models.report.logs import comparison, metric_charts, read_logs
 from models.runs import load_run
 from models.templates.analysis import analyse
@@ -89,8 +89,7 @@ def test_outputs_are_written_under_their_templates(report, trained):
             states = report.browser.templates[output.template]
             [expected] = writer.write([request], [states])
             assert output.text == expected.text
-            assert output.sentence.words == expected.words
-            assert output.sentence.states == expected.states
+            assert output.runs == Coloured(expected.words, expected.states).runs
             number = re.match(r"template @(\d+); log p per word -\d+\.\d\d$", output.note)[1]
             assert bank[int(number)].states == states
 

@@ -6,7 +6,8 @@ from colorsys import rgb_to_hls
 
 import pytest
 
-from models.report.colours import contrast, ink, state_css, wash
+from models.report.colours import DAY, NIGHT, rgb, state_css
+from tests.models.report.wcag import contrast
 
 STATES = range(200)
 
@@ -17,15 +18,16 @@ def test_contrast_of_known_pairs():
     assert contrast((5, 50, 90), (5, 50, 90)) == 1
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_every_state_can_be_read(dark):
-    assert min(contrast(ink(s, dark), wash(s, dark)) for s in STATES) >= 4.5
+@pytest.mark.parametrize("look", [DAY, NIGHT])
+def test_every_state_can_be_read(look):
+    pairs = [(rgb(state, *look["ink"]), rgb(state, *look["wash"])) for state in STATES]
+    assert min(contrast(ink, wash) for ink, wash in pairs) >= 4.5
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_hues_are_those_of_the_terminal(dark):
+@pytest.mark.parametrize("look", [DAY, NIGHT])
+def test_hues_are_those_of_the_terminal(look):
     for state in STATES:
-        hue = rgb_to_hls(*(channel / 255 for channel in ink(state, dark)))[0]
+        hue = rgb_to_hls(*(channel / 255 for channel in rgb(state, *look["ink"])))[0]
         turn = (hue - state * 137.508 / 360) % 1
         assert min(turn, 1 - turn) < 0.01
 

@@ -21,6 +21,6 @@ def test_rows_as_wide_as_the_header():
 
 @pytest.mark.parametrize("index", [-1, 1])
 def test_outputs_name_a_template(index):
-    table = TableChoice("t", (Output(index, "a b", SENTENCE, ""),))
+    table = TableChoice("t", (Output(index, "a b", SENTENCE.runs, ""),))
     with pytest.raises(ValueError, match=f"no template {index} among 1"):
         Browser(((0, 1),), (table,))

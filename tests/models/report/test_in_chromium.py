@@ -7,10 +7,10 @@ import re
 
 import pytest
 
-from models.report.colours import contrast
 from models.report.page import render
 from tests.models.report.chromium import chromium, prefer, resize
 from tests.models.report.example import BROWSER, EVERYTHING, HOSTILE, NGRAMS
+from tests.models.report.wcag import contrast
 
 TAB, DOWN, BACKSPACE = "\ue004", "\ue015", "\ue003"
 STOPS = "a[href], button, select, summary, input[type=text], input:checked, [tabindex='0']"

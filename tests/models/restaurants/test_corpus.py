@@ -12,17 +12,22 @@ from itertools import combinations, groupby, permutations
 import pytest
 
 from models.data.corpus import Example
-from models.data.delexicalise import delexicalise
-from models.data.tables import parse_table
+from models.data.tables import delexicalise, parse_table
 from models.data.tokens import tokenise
 from models.restaurants.corpus import split_of, synthetic_corpus
 from models.restaurants.grammar import PLANS, SLOT_OF_KEY, SLOTS, VALUES
-from models.restaurants.phrases import FAMILY_CUES
 from models.templates.segments import collapse
 
 CORPUS = synthetic_corpus()
 TRAIN = CORPUS.splits["train"]
 EXAMPLES = [example for split in CORPUS.splits.values() for example in split]
+FAMILY_CUES = {  # a text with a cue of "no" says no; else one with a cue of "yes" says yes
+    "no": (
+        *("adults only", "not family", "not child", "not kid", "not suitable", "not welcome"),
+        *("no place for", "no menu for"),
+    ),
+    "yes": ("family", "families", "child", "kid"),
+}
 TABLE_SLOTS = set(SLOT_OF_KEY.values())
 
 

@@ -9,10 +9,11 @@ import pytest
 from models.data.corpus import Example
 from models.data.tables import Table, parse_table
 from models.restaurants.corpus import synthetic_corpus
-from models.restaurants.cues import expand, known_phrases
 from models.restaurants.grammar import SLOT_OF_KEY, VALUES
 from models.restaurants.slots import (
     corpus_restaurant_errors,
+    expand,
+    known_phrases,
     mentions,
     restaurant_errors,
     slot_order,

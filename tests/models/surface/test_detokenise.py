@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.data.tokens import tokenise
-from models.surface.detokenise import detokenise
+from models.surface.text import detokenise
 
 TEXTS = [
     "the vaults is a pub.",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.surface.gaps import close_gaps
-from models.surface.relexicalise import GAP, Kind, Piece
+from models.surface.pieces import GAP, Kind, Piece, close_gaps
 
 CLOSED = {
     "a _ pub": "a pub",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from models.data.delexicalise import delexicalise
+from models.data.tables import delexicalise
 from models.data.tokens import tokenise
-from models.surface.relexicalise import GAP, Kind, relexicalise, with_gaps
+from models.surface.pieces import GAP, Kind, relexicalise, with_gaps
 
 TABLE = (
     ("name", "The Rice Boat"),

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from models.data.casing import learn_casing
-from models.data.delexicalise import delexicalise
-from models.data.tables import parse_table
-from models.data.tokens import tokenise
+from models.data.tables import delexicalise, parse_table
+from models.data.tokens import learn_casing, tokenise
 from models.surface.text import plain_text, text_about
 
 TABLE = parse_table(

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from models.templates.choice import different
-from models.templates.segments import collapse
+from models.templates.segments import collapse, different
 
 templates = st.lists(st.integers(0, 3), max_size=7).map(tuple)
 

@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from models.commands import main
-from models.data.cache import save_corpus
-from models.data.corpus import Corpus
+from models.data.corpus import Corpus, save_corpus
 from models.errors import RunError
 from models.runs import checkpoint_path, load_checkpoint, load_run
 from models.templates.analysis import analyse

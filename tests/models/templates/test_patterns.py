@@ -49,7 +49,7 @@ def without_repeated_numbers(pattern: Sequence[str]) -> list[str]:
 @hypothesis_settings(max_examples=400)
 def test_agrees_with_the_plain_matcher(pattern, template):
     expected = plainly_matches(without_repeated_numbers(pattern), collapse(template))
-    assert parse_pattern(" ".join(pattern), NUM_STATES).matches(template) == expected
+    assert parse_pattern(" ".join(pattern), NUM_STATES)(template) == expected
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_agrees_with_the_plain_matcher(pattern, template):
 )
 def test_examples(pattern, matching, others):
     parsed = parse_pattern(pattern, 20)
-    assert all(parsed.matches(states(template)) for template in matching)
-    assert not any(parsed.matches(states(template)) for template in others)
+    assert all(parsed(states(template)) for template in matching)
+    assert not any(parsed(states(template)) for template in others)
 
 
 def states(template: str) -> list[int]:
@@ -79,20 +79,20 @@ def states(template: str) -> list[int]:
 
 @given(templates.filter(bool))
 def test_a_template_is_a_pattern_that_finds_it(template):
-    assert parse_pattern(" ".join(map(str, template)), NUM_STATES).matches(template)
+    assert parse_pattern(" ".join(map(str, template)), NUM_STATES)(template)
 
 
 @pytest.mark.parametrize("text", ["3,5", "3, 5", " 3  5 ", "3\t,5,", "03 5"])
 def test_spaces_and_commas_separate(text):
-    assert parse_pattern(text, 6).matches([3, 3, 5])
+    assert parse_pattern(text, 6)([3, 3, 5])
 
 
 @pytest.mark.parametrize("num_states", [300, 70_000])
 def test_many_states(num_states):
     last = num_states - 1
     pattern = parse_pattern(f"* !{last} {last}", num_states)
-    assert pattern.matches([last, 0, last])
-    assert not pattern.matches([last])
+    assert pattern([last, 0, last])
+    assert not pattern([last])
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_hard_pattern_takes_no_longer():
     """Trying all places of all its parts would take hours."""
     pattern = parse_pattern("* 1 " * 40 + "* 2", NUM_STATES)
     started = time.perf_counter()
-    assert not pattern.matches([0, 1] * 500)
+    assert not pattern([0, 1] * 500)
     assert time.perf_counter() - started < 1
 
 

@@ -15,8 +15,7 @@ from pathlib import Path
 import yaml
 
 from models.config import RunConfig
-from models.data.cache import save_corpus
-from models.data.corpus import Corpus
+from models.data.corpus import Corpus, save_corpus
 
 ROOT = Path(__file__).parents[3]
 PATIENCE = 300  # seconds until a process is taken for stuck

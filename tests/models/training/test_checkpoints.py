@@ -8,13 +8,13 @@ from torch.testing import assert_close
 
 from models import runs
 from models.data.batches import collate, encode
-from models.data.casing import learn_casing
+from models.data.tokens import learn_casing
 from models.errors import RunError
 from models.restaurants.corpus import synthetic_corpus
 from models.runs import checkpoint_path, load_checkpoint, load_run
 from models.training import fit as module
-from models.training.checkpoints import AtomicCheckpoints
 from models.training.fit import fit
+from models.training.run_files import AtomicCheckpoints
 from structdist import __version__
 from tests.models.training.conftest import STEPS, tiny
 

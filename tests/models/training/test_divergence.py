@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from models.commands import main
-from models.data.cache import save_corpus
+from models.data.corpus import save_corpus
 from models.errors import TrainingDivergedError
 from models.training import fit as module
 from models.training.fit import fit

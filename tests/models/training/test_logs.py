@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from models.runs import read_metrics
-from models.training import logs
-from models.training.logs import MetricsFile
+from models.training import run_files
+from models.training.run_files import MetricsFile
 
 
 @pytest.fixture
@@ -91,13 +91,13 @@ def test_a_kill_while_the_log_is_resumed_loses_nothing(path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(logs.csv, "DictWriter", interrupt)
+        patch.setattr(run_files.csv, "DictWriter", interrupt)
         with pytest.raises(KeyboardInterrupt):
             MetricsFile(path, resumed_step=2)
     assert read_metrics(path) == [row(0), row(1), row(2)]
 
 
 def test_one_process_writes(path, monkeypatch):
-    monkeypatch.setattr(logs.rank_zero_only, "rank", 1)
+    monkeypatch.setattr(run_files.rank_zero_only, "rank", 1)
     write(MetricsFile(path), range(1))
     assert not path.exists()

@@ -7,6 +7,7 @@ import math
 import pytest
 
 from models.config.schedules import Schedule
+from models.errors import SettingError
 from models.training import fit as module
 from models.training.fit import fit
 from models.training.module import TrainingModule
@@ -72,7 +73,7 @@ def test_mixed_precision(corpus, tmp_path, losses):
 def test_dev_sentences(corpus):
     """As many as asked, evenly spread; all of them if there are fewer."""
     sizes = {n: tiny(training={"dev_sentences": n}) for n in (0, 3, 10, 99)}
-    found = {n: module._dev_sentences(config, corpus) for n, config in sizes.items()}
+    found = {n: module.dev_sentences(config, corpus) for n, config in sizes.items()}
     assert [len(sentences) for sentences in found.values()] == [10, 3, 10, 10]
     assert found[3] == found[0][::3][:3]
 
@@ -98,3 +99,11 @@ def test_schedules_follow_the_steps(corpus, tmp_path, monkeypatch):
     assert logged(tmp_path, "knobs/temperature") == pytest.approx(temperatures)
     assert logged(tmp_path, "knobs/beta") == [0.1] * EPOCHS * STEPS
     assert logged(tmp_path, "knobs/word_dropout") == [1, 0.75, 0.5, 0.25] + [0] * 8
+
+
+def test_exact_where_there_are_too_many_templates(corpus, tmp_path):
+    """Which is known before any step, and leaves no run behind."""
+    config = tiny(objective={"estimator": "exact"})
+    with pytest.raises(SettingError, match=r"exact sums over all templates: .* have 3\^2\d"):
+        fit(config, corpus, tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -9,13 +9,13 @@ import torch
 from torch.testing import assert_close
 
 from models.config import Knobs, ObjectiveConfig, RunConfig
-from models.config.estimators import ESTIMATOR_NAMES
 from models.data.batches import Batch, Source, collate, collate_sources
 from models.data.sources import EncodedSource, SourceVocabulary
 from models.data.vocabulary import END, PAD, UNKNOWN, Vocabulary
 from models.vae.decoder import LogJoint
 from models.vae.objective import build_objective
 from models.vae.template_vae import TemplateVAE, build_model
+from structdist.estimators import ESTIMATORS
 from tests.models.conditional import (
     BAG,
     NEW,
@@ -140,7 +140,7 @@ def test_all_steps_at_once_agree_with_one_at_a_time(latent, layers, batch):
     assert_close(model.decoder(batch, states, Knobs()), step_by_step(model, batch, states))
 
 
-@pytest.mark.parametrize("name", ESTIMATOR_NAMES)
+@pytest.mark.parametrize("name", ["rnnlm", *ESTIMATORS])
 def test_every_parameter_has_a_finite_gradient(name, batch):
     """Of words that only the source has, and of one that nobody knows."""
     objective = build_objective(ObjectiveConfig(name))

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from models.config import Knobs, ModelConfig, ObjectiveConfig
-from models.config.estimators import ESTIMATOR_NAMES
 from models.data.batches import Batch
 from models.vae.objective import Objective, build_objective
 from models.vae.template_vae import TemplateVAE
 from structdist import LinearChainCRF
+from structdist.estimators import ESTIMATORS
 from tests.models.conftest import CONFIG, VOCABULARY_SIZE
 from tests.models.vae.test_template_vae import all_templates
 
@@ -36,7 +36,7 @@ def gradients(model: TemplateVAE) -> dict[str, Tensor | None]:
     return {name: parameter.grad for name, parameter in model.named_parameters()}
 
 
-@pytest.mark.parametrize("name", ESTIMATOR_NAMES)
+@pytest.mark.parametrize("name", ["rnnlm", *ESTIMATORS])
 def test_gradients_reach_every_parameter(name, batch):
     torch.manual_seed(0)
     chosen = objective(name)

@@ -344,7 +344,11 @@ template <class T> void zero_own_edges(const Chain& c, void* grad_edges) {
 }  // namespace structdist
 
 // Each kernel is a template, and has a C name for float and one for double.
+#ifdef _WIN32
+#define STRUCTDIST_EXPORT extern "C" __declspec(dllexport)
+#else
 #define STRUCTDIST_EXPORT extern "C" __attribute__((visibility("default")))
+#endif
 #define STRUCTDIST_EXPORT_KERNEL(name, parameters, arguments) \
   STRUCTDIST_EXPORT int64_t name##_float parameters {         \
     return structdist::name<float> arguments;                 \

@@ -55,8 +55,8 @@ template <class T> class ExpectAdjoint {
       const Factors<T> values{masses.rows, edges.weighted_value_t.data()};
       const Factors<T> pulls{rows_of(u(0, t)), edges.weight_t.data()};
       const bool carries = edges.carried != Carried::nothing;
-      times<T>(c_.rows(), masses, nullptr, em_.data(), k_, kp_);
-      times<T>(c_.rows(), pulls, carries ? &values : nullptr, pulled_.data(), k_, kp_);
+      multiply<T>(c_.rows(), k_, kp_, Product<T>{masses, nullptr, em_.data()},
+                  Product<T>{pulls, carries ? &values : nullptr, pulled_.data()});
       block.each(t, [&](int64_t n, int64_t row) { step_back(edges, n, t, row); });
       if (sums_.pulls && (t - 1) % chunk_ == 0)
         block.each(t, [&](int64_t n, int64_t row) { add_products(n, t - 1, row); });

@@ -1,10 +1,28 @@
 // What the loader asks before it trusts the library.
 #include "chain.h"
 
+#if defined(__x86_64__) && defined(__AVX2__)
+#include <cpuid.h>
+
+namespace {
+
+// Asked of the processor itself: `__builtin_cpu_supports` needs a part of the compiler's library
+// that not every toolchain links into shared ones.
+bool has_avx2_and_fma() {
+  unsigned a, b, c, d, low, high;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !(c & bit_FMA)) return false;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  const bool keeps_registers = (low & 6) == 6;  // the system saves wide ones
+  return keeps_registers && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX2);
+}
+
+}  // namespace
+#endif
+
 // Whether this processor can run what the library was compiled to.
 STRUCTDIST_EXPORT int supported() {
 #if defined(__x86_64__) && defined(__AVX2__)
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  return has_avx2_and_fma();
 #else
   return 1;
 #endif

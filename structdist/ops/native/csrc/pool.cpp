@@ -1,6 +1,8 @@
 #include "pool.h"
 
+#ifndef _WIN32
 #include <pthread.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
@@ -93,12 +95,17 @@ class Pool {
 std::atomic<Pool*> pool{nullptr};  // never destroyed: helpers outlive everything
 
 // The child of a fork has no helpers, and locks in any state: it begins anew.
-void forget_pool() {
-  pool.store(nullptr, std::memory_order_release);
+int begin_anew_in_children() {
+#ifdef _WIN32
+  return 0;  // where there are no forks
+#else
+  return pthread_atfork(nullptr, nullptr,
+                        [] { pool.store(nullptr, std::memory_order_release); });
+#endif
 }
 
 Pool& the_pool() {
-  static const int registered = pthread_atfork(nullptr, nullptr, forget_pool);
+  static const int registered = begin_anew_in_children();
   (void)registered;
   Pool* known = pool.load(std::memory_order_acquire);
   if (known) return *known;

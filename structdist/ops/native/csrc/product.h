@@ -2,6 +2,7 @@
 // products. Accumulators stay in registers; rows of matrices are padded to whole vectors.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -41,6 +42,17 @@ template <class T> inline void copy_row(const T* from, T* to, int64_t k) {
   copy(k - lanes<T>());
 }
 
+// Each lane of a vector from the lane of `x` that `from` says.
+template <class V, class Places> inline V shuffled(V x, Places from) {
+#ifdef __clang__  // where such a shuffle has to be known when compiled; loops over lanes become one
+  V y{};
+  for (size_t v = 0; v < sizeof(V) / sizeof(y[0]); ++v) y[v] = x[from[v]];
+  return y;
+#else
+  return __builtin_shuffle(x, from);
+#endif
+}
+
 // The largest, where it is, and the sum of numbers [Kp].
 template <class T> inline T max_of(const T* x, int64_t kp) {
   using vec = typename Vec<T>::type;
@@ -69,8 +81,8 @@ template <class T> inline int64_t place_of_max(const T* x, int64_t kp) {
 #pragma GCC unroll 4
   for (int half = lanes<T>() / 2; half > 0; half /= 2) {
     const places other = (first + half) & int(lanes<T>() - 1);
-    const vec here = __builtin_shuffle(most, other);
-    const places there = __builtin_shuffle(at, other), more = here > most;
+    const vec here = shuffled(most, other);
+    const places there = shuffled(at, other), more = here > most;
     most = more ? here : most;
     at = more ? there : at;
   }
@@ -128,7 +140,7 @@ template <class T, int R, int V> struct Tile {
 
 // Rows [Kp] that are not neighbours in memory; 1 or 4 of them.
 template <class T> struct Rows {
-  const T* at[4];
+  const T* at[4]{};
 
   // `rows` rows, the first of which is given, each `stride` after the one before; where there are
   // fewer than `rows`, the first stands in for the others.
@@ -155,34 +167,51 @@ inline void product_tile(const Factors<T>& one, const Factors<T>* other, T* out,
   tile.each([&](int r, int v, vec& total) { reinterpret_cast<vec*>(out + r * kp + j)[v] = total; });
 }
 
-template <class T, int V>
-inline int64_t single_row_tiles(const Factors<T>& one, const Factors<T>* other, T* out, int64_t k,
-                                int64_t kp, int64_t j) {
+// A product into [rows, Kp], or the sum of two (the second may be none).
+template <class T> struct Product {
+  Factors<T> one;
+  const Factors<T>* other;
+  T* out;
+
+  template <int R, int V> inline void tile(int64_t j, int64_t k, int64_t kp) const {
+    product_tile<T, R, V>(one, other, out, j, k, kp);
+  }
+};
+
+template <class T, int V, class... Products>
+inline int64_t single_row_tiles(int64_t j, int64_t k, int64_t kp, const Products&... products) {
   for (; j + V * lanes<T>() <= kp; j += V * lanes<T>())
-    product_tile<T, 1, V>(one, other, out, j, k, kp);
+    (products.template tile<1, V>(j, k, kp), ...);
   return j;
+}
+
+// Products of 1 or 4 rows. Several of them go together, column by column, so that a matrix which
+// they share is still in the nearest cache for the second.
+template <class T, class... Products>
+void multiply(int64_t rows, int64_t k, int64_t kp, const Products&... products) {
+  if (rows == 1) {
+    int64_t j = single_row_tiles<T, 8>(0, k, kp, products...);
+    j = single_row_tiles<T, 4>(j, k, kp, products...);
+    single_row_tiles<T, 1>(j, k, kp, products...);
+    return;
+  }
+  for (int64_t j = 0; j < kp;) {
+    const int64_t width = tile_width((kp - j) / lanes<T>());
+    if (width == 3)
+      (products.template tile<4, 3>(j, k, kp), ...);
+    else if (width == 2)
+      (products.template tile<4, 2>(j, k, kp), ...);
+    else
+      (products.template tile<4, 1>(j, k, kp), ...);
+    j += width * lanes<T>();
+  }
 }
 
 // One product, or the sum of two, into [rows, Kp]; of 1 or 4 rows.
 template <class T>
 void times(int64_t rows, const Factors<T>& one, const Factors<T>* other, T* out, int64_t k,
            int64_t kp) {
-  if (rows == 1) {
-    int64_t j = single_row_tiles<T, 8>(one, other, out, k, kp, 0);
-    j = single_row_tiles<T, 4>(one, other, out, k, kp, j);
-    single_row_tiles<T, 1>(one, other, out, k, kp, j);
-    return;
-  }
-  for (int64_t j = 0; j < kp;) {
-    const int64_t width = tile_width((kp - j) / lanes<T>());
-    if (width == 3)
-      product_tile<T, 4, 3>(one, other, out, j, k, kp);
-    else if (width == 2)
-      product_tile<T, 4, 2>(one, other, out, j, k, kp);
-    else
-      product_tile<T, 4, 1>(one, other, out, j, k, kp);
-    j += width * lanes<T>();
-  }
+  multiply<T>(rows, k, kp, Product<T>{one, other, out});
 }
 
 // Rows [rows, Kp] that are neighbours, times a matrix.

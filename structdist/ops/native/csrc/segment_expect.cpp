@@ -73,11 +73,10 @@ template <class T> class SegmentExpect {
   // Means of what may stand before the segments of step t+1.
   void begin_segments(const Edges<T>& edges, int64_t n, int64_t t, int64_t row) {
     const T *q = static_cast<const T*>(f_.incoming) + c_.at(n, t + 1), *sum = &sums_[row * kp_];
-    const double largest = means_.largest_end(n, t);
     double* mean = v_.begins + c_.at(n, t + 1);
     for (int64_t j = 0; j < k_; ++j) {
       if (q[j] >= trust<T>())
-        mean[j] = pivot_[row] + double(sum[j] / q[j]) + means_.offset(edges, n, t, j, largest);
+        mean[j] = pivot_[row] + double(sum[j] / q[j]) + means_.offset(edges, j, q[j]);
       else
         mean[j] = mean_in_log_space(edges, f_.ends + c_.at(n, t), means_.ends(n, t), j, w_.data());
       if (v_.is_entropy && mean[j] < 0) mean[j] = 0;

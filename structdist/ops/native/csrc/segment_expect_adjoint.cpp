@@ -61,8 +61,8 @@ template <class T> class SegmentExpectAdjoint {
         const Factors<T> values{masses.rows, edges.weighted_value_t.data()};
         const Factors<T> pulls{rows_of(u(0, t)), edges.weight_t.data()};
         const bool carries = edges.carried != Carried::nothing;
-        times<T>(c_.rows(), masses, nullptr, em_.data(), k_, kp_);
-        times<T>(c_.rows(), pulls, carries ? &values : nullptr, pulled_.data(), k_, kp_);
+        multiply<T>(c_.rows(), k_, kp_, Product<T>{masses, nullptr, em_.data()},
+                    Product<T>{pulls, carries ? &values : nullptr, pulled_.data()});
       }
       block.each(t, [&](int64_t n, int64_t row) { step_back(n, t, row); });
       if (sums_.pulls && t % kChunk == 0 && t + 1 < block.longest)
@@ -91,7 +91,7 @@ template <class T> class SegmentExpectAdjoint {
     T *begins = begun(row, t + 1), *g = after(row), *mass = g + k_;
     std::copy_n(begins, 2 * k_, g);
     std::fill_n(begins, 2 * k_, T(0));
-    const double pivot = means_.centre(n, t, p_mean(row, t)), largest = means_.largest_end(n, t);
+    const double pivot = means_.centre(n, t, p_mean(row, t));
     const T* q = static_cast<const T*>(f_.incoming) + c_.at(n, t + 1);
     const double* mean = means_.begins(n, t + 1);
     T *u_row = u(row, t), *m_row = m(row, t);
@@ -100,7 +100,7 @@ template <class T> class SegmentExpectAdjoint {
         u_row[j] = m_row[j] = T(0);
         continue;
       }
-      const T ratio = narrowed<T>(mean[j] - pivot - means_.offset(edges, n, t, j, largest));
+      const T ratio = narrowed<T>(mean[j] - pivot - means_.offset(edges, j, q[j]));
       m_row[j] = mass[j] / q[j];
       u_row[j] = (g[j] - mass[j] * ratio) / q[j];
     }

@@ -74,11 +74,10 @@ template <class T> class SegmentMeans {
     return pivot;
   }
 
-  // What is between the mean into j at step t+1 and pivot + ratio: log q_j, or the value of the
-  // best edge.
-  double offset(const Edges<T>& edges, int64_t n, int64_t t, int64_t j, double largest) const {
-    if (!v_.is_entropy) return edges.value_shift[j];
-    return f_.begins[c_.at(n, t + 1) + j] - edges.column_peak[j] - largest;
+  // What is between the mean into j, whose mass q is trusted, and pivot + ratio: log q, or the value
+  // of the best edge.
+  double offset(const Edges<T>& edges, int64_t j, T q) const {
+    return v_.is_entropy ? fast_log<double>(double(q)) : edges.value_shift[j];
   }
 
   // Probabilities of labels of the last segment, in `last`; false if there is none.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from structdist.ops.native.library import pointers
+from structdist.ops.native.library import Temperatures, pointers
 from structdist.ops.problem import Draw, Grads, Needs, Temperature
 from structdist.ops.semi_markov.native.arguments import (
     CPU,
@@ -51,20 +51,14 @@ def relaxed_backtrack(
     """Choose by prefixes and by noise, if any; `shape` is that of the draws [S, N, T, K + L]."""
     soft = chain.emissions.new_empty(shape)
     draw = Draw(soft, torch.empty(soft.shape[:3], dtype=torch.long, device=CPU))
-    by_draw = _temperatures(temperature, draw.path)
-    call("relaxed_segments", chain, state_of(filtered), _draws(draw, by_draw, noise))
+    temperatures = Temperatures(temperature, draw.path.shape[:2])
+    call("relaxed_segments", chain, state_of(filtered), _draws(draw, temperatures, noise))
     return draw
 
 
-def _temperatures(temperature: Temperature, path: Tensor) -> Tensor:
-    """[S, N] float64, not necessarily in memory of its own."""
-    given = torch.as_tensor(temperature, dtype=torch.float64, device=CPU)
-    return given.expand(path.shape[:2])
-
-
-def _draws(draw: Draw, temperatures: Tensor, noise: Tensor | None = None) -> DrawArguments:
-    place = temperatures.data_ptr(), *temperatures.stride()
-    return DrawArguments(len(draw.soft), *pointers(noise), *place, *pointers(*draw))
+def _draws(draw: Draw, temperatures: Temperatures, noise: Tensor | None = None) -> DrawArguments:
+    place, outputs = temperatures.place, pointers(*draw)
+    return DrawArguments(len(draw.soft), *pointers(noise), *place, *outputs)
 
 
 def gumbel_ffbs_adjoint(
@@ -97,7 +91,8 @@ def through_softmax(
     chain: SemiMarkovChain, draw: Draw, temperature: Temperature, grad: Tensor, needs: Needs
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """From the gradient of relaxed draws to those of ends, lengths [S, N, T, L] and moves."""
-    grad, temperatures = grad.contiguous(), _temperatures(temperature, draw.path)
+    grad = grad.contiguous()
+    temperatures = Temperatures(temperature, draw.path.shape[:2])
     grad_ends = torch.empty_like(chain.emissions)
     grad_lengths = grad.new_empty(*draw.path.shape, chain.longest)
     moves = torch.zeros_like(chain.transitions) if needs[1] else None

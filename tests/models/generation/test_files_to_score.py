@@ -9,8 +9,7 @@ import pytest
 from models.data.corpus import Example
 from models.data.tables import parse_table
 from models.errors import DataError, SettingError
-from models.generation.instances import Instance, instances, make_folder, write_files
-from models.generation.writer import Request, Sentence, Writer
+from models.generation.writer import Instance, Request, Sentence, Writer, write_files
 from models.metrics.text_files import read_references, read_texts
 from tests.models.generation.runs import untrained_run
 
@@ -43,7 +42,7 @@ def sentence(text: str, *words: str) -> Sentence:
 
 
 def test_all_sentences_about_a_table_are_references(tables_writer):
-    vaults, river = instances(tables_writer, ABOUT_TABLES)
+    vaults, river = tables_writer.instances(ABOUT_TABLES)
     assert vaults.request == tables_writer.from_table(VAULTS)
     assert vaults.references == ["The Vaults.", "By the river."]
     assert (river.request.table, river.references) == (RIVER, ["Alimentum"])
@@ -51,13 +50,13 @@ def test_all_sentences_about_a_table_are_references(tables_writer):
 
 def test_an_empty_reference_is_none(tables_writer):
     empty = [replace(example, text=" ") for example in ABOUT_TABLES[:2]]
-    (vaults,) = instances(tables_writer, [*empty, ABOUT_TABLES[2]])
+    (vaults,) = tables_writer.instances([*empty, ABOUT_TABLES[2]])
     assert vaults.references == ["By the river."]
 
 
 def test_the_first_of_several_sentences_is_rewritten(captions_writer):
     """And a group of one has nothing to compare with."""
-    (dog,) = instances(captions_writer, CAPTIONS)
+    (dog,) = captions_writer.instances(CAPTIONS)
     assert dog.request.sentence == "a dog runs"
     assert [item.says for item in dog.request.items] == ["dog", "runs"]
     assert dog.references == ["the dog 's run", "a dog"]
@@ -65,9 +64,9 @@ def test_the_first_of_several_sentences_is_rewritten(captions_writer):
 
 def test_nothing_to_write_from(tables_writer, captions_writer):
     with pytest.raises(SettingError, match="paraphrase"):
-        instances(captions_writer, CAPTIONS[1:2])
+        captions_writer.instances(CAPTIONS[1:2])
     with pytest.raises(SettingError, match="data2text"):
-        instances(tables_writer, CAPTIONS)
+        tables_writer.instances(CAPTIONS)
 
 
 def read(folder):
@@ -77,9 +76,9 @@ def read(folder):
 
 
 def test_files_about_tables(tables_writer, tmp_path):
-    given = instances(tables_writer, ABOUT_TABLES)
+    given = tables_writer.instances(ABOUT_TABLES)
     written = [sentence("Café.", "café", "."), sentence("Two.", "two", ".")]
-    write_files(tmp_path / "new" / "folder", "data2text", given, written)
+    write_files(tmp_path / "new" / "folder", given, written)
     outputs, references, inputs = read(tmp_path / "new" / "folder")
     assert outputs == ["Café.", "Two."]
     assert references == [["The Vaults.", "By the river."], ["Alimentum"]]
@@ -87,21 +86,20 @@ def test_files_about_tables(tables_writer, tmp_path):
 
 
 def test_files_of_paraphrases_are_tokenised(captions_writer, tmp_path):
-    given = instances(captions_writer, CAPTIONS)
-    write_files(tmp_path, "paraphrase", given, [sentence("It's.", "it", "'s", ".")])
+    given = captions_writer.instances(CAPTIONS)
+    write_files(tmp_path, given, [sentence("It's.", "it", "'s", ".")])
     assert read(tmp_path) == (["it 's ."], [["the dog 's run", "a dog"]], ["a dog runs"])
 
 
 def test_no_output_is_an_empty_line(tmp_path):
     """Which no metric would read: marks that cannot be replaced stay."""
     given = [Instance(Request([], RIVER), ["Alimentum"])]
-    write_files(tmp_path, "data2text", given, [sentence("", "_near_", "_near_")])
+    write_files(tmp_path, given, [sentence("", "_near_", "_near_")])
     assert read(tmp_path)[0] == ["_near_ _near_"]
 
 
 def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match=r"file: cannot be made"):
-        make_folder(tmp_path / "file")
-    make_folder(tmp_path)
-    assert (tmp_path / "file").exists()
+    with pytest.raises(DataError, match="cannot be written"):
+        write_files(tmp_path / "file", [], [])
+    assert (tmp_path / "file").read_text() == ""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.report.axes import Axis, finite_pieces, thinned
+from models.report.charts import Axis, finite_pieces, thinned
 
 VALUES = st.lists(st.floats(-1e30, 1e30), min_size=1, max_size=20)
 

@@ -1,17 +1,23 @@
-"""Checkpoints that a kill cannot spoil, of plain types only."""
+"""What training leaves in the folder of a run: checkpoints and a log that a kill cannot spoil."""
 
 from __future__ import annotations
 
+import csv
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 import lightning
 import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.loggers.logger import Logger
 from lightning.pytorch.plugins.io import TorchCheckpointIO
+from lightning.pytorch.utilities import rank_zero_only
 
 from models.files import replacing
-from models.runs import BEST, LAST, checkpoint_path, load_checkpoint
+from models.runs import BEST, LAST, checkpoint_path, load_checkpoint, read_metrics
+
+COLUMNS = ("step", "epoch", "metric", "value")
 
 
 class AtomicCheckpoints(TorchCheckpointIO):
@@ -40,12 +46,9 @@ class SaveLast(lightning.Callback):
         self, trainer: lightning.Trainer, module: Any, batch: Any, index: int
     ) -> None:
         if trainer.global_step and (index == 0 or trainer.global_step % self.every == 0):
-            self._save(trainer)
+            self.on_train_end(trainer)
 
     def on_train_end(self, trainer: lightning.Trainer, *_: Any) -> None:
-        self._save(trainer)
-
-    def _save(self, trainer: lightning.Trainer) -> None:
         trainer.save_checkpoint(self.path, weights_only=False)
 
 
@@ -56,13 +59,8 @@ class SaveBest(ModelCheckpoint):
 
     def __init__(self, run: Path) -> None:
         self.path = checkpoint_path(run, BEST)
-        super().__init__(
-            self.path.parent,
-            filename=BEST,
-            monitor="dev/bound",
-            save_top_k=1,
-            enable_version_counter=False,
-        )
+        one: Any = {"monitor": "dev/bound", "save_top_k": 1, "enable_version_counter": False}
+        super().__init__(self.path.parent, filename=BEST, **one)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         path, scores = str(self.path.resolve()), state_dict["best_k_models"].values()
@@ -73,3 +71,39 @@ class SaveBest(ModelCheckpoint):
             "best_k_models": dict(zip([path], scores, strict=False)),  # one, or none yet
         }
         super().load_state_dict({**state_dict, **here})
+
+
+class MetricsFile(Logger):
+    """`metrics.csv`: one row per number, written at once. A resumed run goes on in the same file.
+
+    Rows of steps after the resumed one, which will be run again, are taken out.
+    """
+
+    name, version = "metrics", ""
+
+    def __init__(self, path: Path, resumed_step: int | None = None) -> None:
+        super().__init__()
+        self.path = path
+        self._start(resumed_step)
+
+    @rank_zero_only
+    def _start(self, resumed_step: int | None) -> None:
+        kept: list[dict[str, str]] = []
+        if resumed_step is not None and self.path.exists():
+            kept = [row for row in read_metrics(self.path) if int(row["step"]) < resumed_step]
+        with replacing(self.path) as unfinished, unfinished.open("w", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS)
+            writer.writeheader()
+            writer.writerows(kept)
+
+    @rank_zero_only
+    def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
+        values = dict(metrics)
+        where = int(step or 0), int(values.pop("epoch", 0))
+        with self.path.open("a", newline="") as file:
+            rows = ((*where, metric, repr(float(value))) for metric, value in values.items())
+            csv.writer(file).writerows(rows)
+
+    @rank_zero_only
+    def log_hyperparams(self, params: dict[str, Any] | Namespace, *_: Any, **__: Any) -> None:
+        """The run's own `config.yaml` has them."""
