@@ -263,7 +263,8 @@ CASES = (
     Case("one score of -inf", "A move is forbidden, and the tags do not make it.", one_infinity),
     Case(
         "masks of finfo.min",
-        "The smallest float32 is the score of a move, or of a move and a state.",
+        "The smallest float32 is the score of a move, or of a move and a state; a library that "
+        "takes scores of edges is given their sum, -inf.",
         smallest_float,
     ),
     Case("length 1", "A chain of one node beside a longer one.", single_node),
@@ -272,7 +273,11 @@ CASES = (
         "An empty chain beside a longer one: it has one path, of probability 1.",
         lambda: beside_a_long_one(0),
     ),
-    Case("padding", "Three chains of lengths 6, 3 and 2.", padding),
+    Case(
+        "padding",
+        "Three chains of lengths 6, 3 and 2; nobody but structdist promises that NaN is fine.",
+        padding,
+    ),
     Case(f"T = {LONG:,}", "One chain of two states.", long_chain),
     Case("scores of 1e4", "Normal scores times 10,000.", large_scores),
     Case("identical chains in a batch", "2,000 of them; chi-square of whole paths.", identical),

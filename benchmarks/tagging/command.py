@@ -34,6 +34,7 @@ def tagging(
     folder: Annotated[
         Path, typer.Option(help="Where each result is kept; one that is there is not made again.")
     ] = Path("runs/tagging"),
+    double: Annotated[bool, typer.Option("--double", help="In float64, not float32.")] = False,
     threads: Threads = 1,
     quick: Quick = False,
     json: Json = None,
@@ -52,5 +53,6 @@ def tagging(
         sizes=EncoderSizes(hidden=hidden or (16 if quick else 64)),
     )
     settings = vars(plan) | {"seeds": list(plan.seeds), "sizes": vars(plan.sizes)}
-    rows = list(run(plan, corpus, folder, lambda line: typer.echo(line, err=True)))
+    settings["double"] = double
+    rows = list(run(plan, corpus, folder, lambda line: typer.echo(line, err=True), double))
     session.deliver(settings, rows)

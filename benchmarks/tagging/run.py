@@ -36,19 +36,25 @@ class Row:
 
 
 def run(
-    plan: Plan, corpus: Corpus, folder: Path, report: Callable[[str], object]
+    plan: Plan,
+    corpus: Corpus,
+    folder: Path,
+    report: Callable[[str], object],
+    double: bool = False,
 ) -> Iterator[Record]:
     """Rows, as plain records. Those that a folder holds already, of the same plan, are taken."""
     vocabulary = Vocabulary(corpus.train)
     folder.mkdir(parents=True, exist_ok=True)
-    settings = settings_of(plan)
+    settings = settings_of(plan) | ({"double": True} if double else {})
     for seed in plan.seeds:
         for library in plan.taggers:
             path = folder / f"{library}-{seed}.json"
             kept = json.loads(path.read_text()) if path.exists() else {}
             if kept.get("settings") != settings:
-                row = asdict(measure(library, seed, plan, corpus, vocabulary, report))
-                kept = {"settings": settings, "row": row}
+                tagger = build(library, seed, plan, corpus, vocabulary)
+                tagger = tagger.double() if double else tagger
+                row = measure(library, tagger, seed, plan, corpus, vocabulary, report)
+                kept = {"settings": settings, "row": asdict(row)}
                 path.write_text(json.dumps(kept) + "\n")
             yield kept["row"]
 
@@ -70,13 +76,13 @@ def build(
 
 def measure(
     library: str,
+    tagger: LibraryTagger,
     seed: int,
     plan: Plan,
     corpus: Corpus,
     vocabulary: Vocabulary,
     report: Callable[[str], object],
 ) -> Row:
-    tagger = build(library, seed, plan, corpus, vocabulary)
     fitted = fit(tagger, seed, plan, corpus, vocabulary, lambda line: report(f"{library}, {line}"))
     crf_seconds = tagger.crf_seconds / plan.epochs
     tagger.ill_formed = 0

@@ -22,9 +22,9 @@ class TagChain(LinearChain):
         tags: the names of all `K` tags, in the order of their numbers; see `tag_names`.
         scheme: IOB1, BIO or BIOES; None if any tag may follow any other (parts of speech, say).
         constraints: when ill-formed sequences are forbidden: "always", in "eval" mode alone (they
-            are free in training, as after `layer.train()`, and forbidden after `layer.eval()`), or
-            "never". What is learnt does not depend on it: the state dict of one layer loads into
-            another of the same tags.
+            are free in training, as after `layer.train()`, and forbidden after `layer.eval()`,
+            where ill-formed gold tags have no loss but raise an error), or "never". What is learnt
+            does not depend on it: the state dict of one layer loads into another of the same tags.
         start, end: whether to learn scores `[K]` of the first and of the last tag.
         init_std, device, dtype: as in `LinearChain`.
 

@@ -1,7 +1,7 @@
 """Pyro: every way to a gradient of the ELBO, against the exact one by enumeration.
 
 Random tests have fixed seeds; a right estimator would fail `test_score_function` for about one
-seed in 10,000.
+seed in 5,000 (Student's t with 24 degrees of freedom, beyond 5.5, for 8 and 12 numbers).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.chains import seeded
 pyro = pytest.importorskip("pyro")
 
 from pyro import distributions as dist  # noqa: E402
-from pyro.infer import Trace_ELBO, TraceEnum_ELBO, TraceMeanField_ELBO  # noqa: E402
+from pyro.infer import SVI, Trace_ELBO, TraceEnum_ELBO, TraceMeanField_ELBO  # noqa: E402
 
 from structdist.contrib.pyro import Discrete, Relaxed, StraightThrough  # noqa: E402
 
@@ -105,19 +105,19 @@ structures = pytest.mark.parametrize("structure", ["linear chain", "semi-Markov 
 
 @structures
 def test_score_function(structure: str):
-    """Of draws without `rsample`: the mean of 40 estimates is within 5 standard errors."""
+    """Of draws without `rsample`: the mean of 25 estimates is within 5.5 standard errors."""
     pyro.set_rng_seed(0)
     problem = Problem(structure)
-    elbo = Trace_ELBO(num_particles=300, vectorize_particles=True, max_plate_nesting=1)
+    elbo = Trace_ELBO(num_particles=200, vectorize_particles=True, max_plate_nesting=1)
     estimates = []
-    for _ in range(40):
+    for _ in range(25):
         loss = elbo.differentiable_loss(problem.model, lambda: problem.guide(Discrete))
         grads = torch.autograd.grad(-loss, problem.leaves)
         estimates.append(torch.cat([g.flatten() for g in grads]))
     found = torch.stack(estimates)
     exact = torch.cat([g.flatten() for g in torch.autograd.grad(problem.elbo(), problem.leaves)])
     errors = (found.mean(0) - exact).abs() / (found.std(0) / len(found) ** 0.5)
-    assert errors.max() < 5
+    assert errors.max() < 5.5
 
 
 @structures
@@ -182,6 +182,25 @@ def test_chains_of_unequal_lengths_refuse_enumeration():
     crf = LinearChainCRF(torch.zeros(B, T, K), torch.zeros(K, K), torch.tensor([3, 1]))
     with pytest.raises(NotImplementedError, match="unequal lengths"):
         Discrete(crf).enumerate_support()
+
+
+def test_svi_closes_in_on_the_evidence():
+    """Parameters in Pyro's store, and its optimiser: half of the gap is gone in 30 steps."""
+    problem = Problem("linear chain")
+    emissions = problem.parameters[0].detach()
+
+    def guide() -> None:
+        crf = LinearChainCRF(pyro.param("emissions", emissions), torch.zeros(K, K).double())
+        with pyro.plate("sentences", B):
+            pyro.sample("z", Discrete(crf), infer={"enumerate": "parallel"})
+
+    optimizer = pyro.optim.Adam({"lr": 0.1})
+    svi = SVI(problem.model, guide, optimizer, TraceEnum_ELBO(max_plate_nesting=1))
+    losses = [svi.step() for _ in range(30)]
+    _, log_z, log_x = problem.joint()
+    evidence = (log_z + log_x).logsumexp(0).sum().item()
+    assert -losses[0] < -losses[-1] <= evidence
+    assert evidence + losses[-1] < 0.5 * (evidence + losses[0])
 
 
 # log_prob of relaxed events -------------------------------------------------------------------
