@@ -126,4 +126,4 @@ def errors_of(arguments: dict[str, Tensor], sizes: Sizes, example: BaseExample) 
 
 def _rounding(size: Tensor, dtype: torch.dtype) -> Tensor:
     limits = torch.finfo(dtype)
-    return 2 * limits.eps * size + (size - min(limits.max, LARGEST)).clamp(min=0)
+    return 8 * limits.eps * size + (size - min(limits.max, LARGEST)).clamp(min=0)
