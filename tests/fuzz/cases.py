@@ -93,7 +93,7 @@ def _random_example(choose: random.Random, generator: torch.Generator) -> tuple[
     steps, labels = choose.choice(LINEAR_SIZES if linear else SEGMENT_SIZES)
     longest = 0 if linear else choose.choice([1, 2, 3, steps, steps + 2, 9])
     shapes = {
-        "emissions": (*_lead(choose, batch_shape, bare=False), steps, labels),
+        "emissions": (*_lead_of_emissions(choose, batch_shape, steps), steps, labels),
         "transitions": transitions_shape(form, batch_shape, steps, labels),
         "start": (*_lead(choose, batch_shape), labels) if choose.random() < 0.5 else None,
         "end": (*_lead(choose, batch_shape), labels) if choose.random() < 0.5 else None,
@@ -122,11 +122,17 @@ def _random_example(choose: random.Random, generator: torch.Generator) -> tuple[
     return example, Sizes(steps, labels, longest)
 
 
-def _lead(choose: random.Random, batch_shape: tuple, bare: bool = True) -> tuple:
-    """The batch shape, sometimes with dimensions of one or (`bare`) none."""
+def _lead(choose: random.Random, batch_shape: tuple) -> tuple:
+    """The batch shape, sometimes with dimensions of one or none."""
     if choose.random() < 0.75:
         return batch_shape
-    return () if bare and choose.random() < 0.5 else tuple(1 for _ in batch_shape)
+    return () if choose.random() < 0.5 else tuple(1 for _ in batch_shape)
+
+
+def _lead_of_emissions(choose: random.Random, batch_shape: tuple, steps: int) -> tuple:
+    """The same; but lengths that have more dimensions, or T chains, would be taken for a mask."""
+    lead = _lead(choose, batch_shape)
+    return batch_shape if batch_shape[-1:] == (steps,) or len(lead) == 0 else lead
 
 
 def _random_lengths(
