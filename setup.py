@@ -56,6 +56,7 @@ ON_WINDOWS = sys.platform == "win32"
 ON_X86 = sysconfig.get_platform().endswith(("x86_64", "amd64"))
 FLAGS = ["-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden"]
 FLAGS += ["-shared"] if ON_WINDOWS else ["-shared", "-fPIC", "-pthread"]
+REASON = "not_built.txt"  # why there is no library; read by ops/native/library.py
 KERNELS = Extension(
     "structdist.ops.native._kernels",
     sources=sorted(str(f.relative_to(ROOT)) for f in ROOT.glob("structdist/ops/native/csrc/*.cpp")),
@@ -91,7 +92,7 @@ class BuildKernels(build_ext):
     def build_extension(self, extension: Extension) -> None:
         library = Path(self.get_ext_fullpath(extension.name))
         library.parent.mkdir(parents=True, exist_ok=True)
-        reason = library.with_name("not_built.txt")  # read by ops/native/library.py
+        reason = library.with_name(REASON)
         try:
             self._compile(extension, library)
             reason.unlink(missing_ok=True)
@@ -99,6 +100,16 @@ class BuildKernels(build_ext):
             library.unlink(missing_ok=True)
             reason.write_text(f"{error}\n")
             raise
+
+    def copy_extensions_to_source(self) -> None:
+        """For a checkout: the new library alone, or the reason alone why there is none."""
+        super().copy_extensions_to_source()
+        library = Path(self.get_ext_filename(KERNELS.name))
+        reason = library.with_name(REASON)
+        failed = (self.build_lib / reason).exists()
+        (ROOT / (library if failed else reason)).unlink(missing_ok=True)
+        if failed:
+            shutil.copy(self.build_lib / reason, ROOT / reason)
 
     def _compile(self, extension: Extension, library: Path) -> None:
         flags = [*FLAGS, *from_environment("ARCHFLAGS", "CXXFLAGS", "LDFLAGS")]

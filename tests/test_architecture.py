@@ -179,7 +179,10 @@ def test_metrics_and_help_do_not_wait_for_torch(path: Path):
     assert [name for name in reached(path) if within(name, "torch", "lightning")] == []
 
 
-ORACLES = ("tests.enumeration", "tests.oracle", "tests.structures.segment_oracle")
+ORACLES = (
+    *("tests.enumeration", "tests.oracle", "tests.structures.segment_oracle"),
+    *("tests.fuzz.listings", "tests.fuzz.parts", "tests.fuzz.exact"),
+)
 
 
 @pytest.mark.parametrize("name", ORACLES)

@@ -85,7 +85,7 @@ def test_a_case_is_the_same_every_time():
 
 
 def test_the_first_cases_are_right(capsys: pytest.CaptureFixture):
-    assert main(["--seed", "0", "--chains", "500"]) == 0
+    assert main(["--seed", "0", "--chains", "100"]) == 0
     assert " 0 wrong answers" in capsys.readouterr().out
 
 
@@ -114,7 +114,7 @@ def test_a_fault_is_found_and_can_be_seen_again(name: str, monkeypatch, capsys):
         if right is not None:
             wrong = property(lambda self, right=right: FAULTS[name](right.fget(self)))
             monkeypatch.setattr(kind, name, wrong)
-    assert main(["--seed", "0", "--chains", "200", "--backends", "rescaled"]) == 1
+    assert main(["--seed", "0", "--chains", "60", "--backends", "rescaled"]) == 1
     line = next(x for x in capsys.readouterr().out.splitlines() if name in x)
     again = line[line.index("--seed") : -1].split()
     assert main(again) == 1

@@ -34,7 +34,8 @@ def sum_of_scores(left: Tensor, right: Tensor) -> Tensor:
     limits = torch.finfo(left.dtype)
     limit = limits.max / 2 * (1 - 4 * limits.eps)
     half = (left.detach() / 2).add(right.detach(), alpha=0.5)
-    too_much = (half - half.clamp(-limit, limit)).nan_to_num(0.0, 0.0, 0.0)
+    too_much = torch.where(half.abs() <= limits.max / 2, 0.0, half - half.clamp(-limit, limit))
+    too_much = too_much.nan_to_num(0.0, 0.0, 0.0)
     return left + right.sub(too_much, alpha=2)
 
 

@@ -21,7 +21,7 @@ from tests.fuzz.parts import arguments_of, errors_of, parts_of
 from tests.structures.semi_markov import SegmentExample
 from tests.structures.structure import BaseExample
 
-BATCH_SHAPES = [(), (1,), (3,), (2, 3), (30,), (64,), (65,), (7, 9)]
+BATCH_SHAPES = [(), (1,), (3,), (2, 3), (30,), (64,), (65,), (7, 19), (130,), (130,)]
 LINEAR_SIZES = [(1, 1), (1, 3), (1, 17), (2, 1), (2, 3), (2, 8), (2, 9), (2, 17), (2, 33)]
 LINEAR_SIZES += [(3, 2), (3, 5), (3, 9), (4, 3), (4, 6), (5, 2), (5, 4), (6, 3), (7, 3), (10, 2)]
 LINEAR_SIZES += [(41, 1), (83, 1)]
@@ -93,7 +93,7 @@ def _random_example(choose: random.Random, generator: torch.Generator) -> tuple[
     steps, labels = choose.choice(LINEAR_SIZES if linear else SEGMENT_SIZES)
     longest = 0 if linear else choose.choice([1, 2, 3, steps, steps + 2, 9])
     shapes = {
-        "emissions": (*_lead(choose, batch_shape), steps, labels),
+        "emissions": (*_lead_of_emissions(choose, batch_shape, steps), steps, labels),
         "transitions": transitions_shape(form, batch_shape, steps, labels),
         "start": (*_lead(choose, batch_shape), labels) if choose.random() < 0.5 else None,
         "end": (*_lead(choose, batch_shape), labels) if choose.random() < 0.5 else None,
@@ -127,6 +127,12 @@ def _lead(choose: random.Random, batch_shape: tuple) -> tuple:
     if choose.random() < 0.75:
         return batch_shape
     return () if choose.random() < 0.5 else tuple(1 for _ in batch_shape)
+
+
+def _lead_of_emissions(choose: random.Random, batch_shape: tuple, steps: int) -> tuple:
+    """The same; but lengths that have more dimensions, or T chains, would be taken for a mask."""
+    lead = _lead(choose, batch_shape)
+    return batch_shape if batch_shape[-1:] == (steps,) or len(lead) == 0 else lead
 
 
 def _random_lengths(
