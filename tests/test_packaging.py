@@ -26,7 +26,7 @@ def run(*command: str | Path, folder: Path = ROOT, **environment: str) -> str:
     done = subprocess.run(
         [*map(str, command)],
         cwd=folder,
-        env={**os.environ, **environment},
+        env={**os.environ, "PYTHONPATH": "", **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -144,6 +144,6 @@ def test_a_wheel_works_where_there_is_nothing_but_torch(
     run(clean_python, "-m", "pip", "install", "--no-deps", "--force-reinstall", wheel)
     run(clean_python, "-m", "pip", "check")
     script = ROOT / "tests" / "installed.py"
-    printed = run(clean_python, script, "--backend", backend, folder=tmp_path, PYTHONPATH="")
+    printed = run(clean_python, script, "--backend", backend, folder=tmp_path)
     assert str(clean_python.parent.parent) in printed
     assert structdist.__version__ in printed
