@@ -12,7 +12,7 @@ from rich.table import Table as Grid
 
 from models.data.tables import parse_table
 from models.errors import DataError
-from models.files import write_json
+from models.files import at_line, write_json
 from models.metrics.e2e import score_e2e
 from models.metrics.libraries import JavaUnavailableError, MissingLibraryError
 from models.metrics.paraphrase import score_paraphrase
@@ -91,10 +91,8 @@ def _tables(path: Path | None, texts: list[str]) -> list[Any] | None:
         return None
     tables = []
     for line, text in enumerate(texts, 1):
-        try:
+        with at_line(path, line):
             tables.append(parse_table(text))
-        except ValueError as error:
-            raise DataError(path, str(error), line) from error
     return tables
 
 
