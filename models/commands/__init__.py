@@ -12,11 +12,19 @@ from argparse import RawDescriptionHelpFormatter
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
+from signal import SIGINT
 from typing import Any, NoReturn
 
 from jsonargparse import ArgumentParser, DefaultHelpFormatter
 
-from models.errors import DataError, DownloadError, RunError, SettingError, TrainingDivergedError
+from models.errors import (
+    DataError,
+    DownloadError,
+    RunError,
+    SettingError,
+    TrainingDivergedError,
+    TrainingStoppedError,
+)
 
 COMMANDS = {
     "train": "Train a template VAE, or the language model to compare it with.",
@@ -65,6 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         stop(str(error), 2)
     except FAILURES as error:
         stop(str(error), 1)
+    except TrainingStoppedError as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        stop("interrupted", 128 + SIGINT)
 
 
 class HelpFormatter(RawDescriptionHelpFormatter, DefaultHelpFormatter):

@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,15 @@ from models.data.tasks import corpus_vocabulary, encode_task
 from models.data.tokens import learn_casing
 from models.errors import RunError, SettingError
 from models.files import write_text
+from models.locks import locked
 from models.runs import LAST, PREVIOUS, checkpoint_path, load_checkpoint, written_by_us
-from models.training.callbacks import CollapseWarning, EpochLines, GradientVariance, StopEarly
+from models.training.callbacks import (
+    CollapseWarning,
+    EpochLines,
+    GradientVariance,
+    StopEarly,
+    StopOnSignal,
+)
 from models.training.module import TrainingModule
 from models.training.run_files import AtomicCheckpoints, MetricsFile, SaveBest, SaveLast
 from structdist.estimators import Exact
@@ -44,7 +52,12 @@ SILENT = (  # what Lightning says that does not concern a user of these models
 
 
 def fit(config: RunConfig, corpus: Corpus, run: Path, resume: bool = False) -> TrainingModule:
-    """Train, or go on training, and leave checkpoints and logs in `run`."""
+    """Train, or go on training, and leave checkpoints and logs in `run`, which no other may use."""
+    with nullcontext() if getattr(rank_zero_only, "rank", 0) else locked(run):
+        return _fit(config, corpus, run, resume)
+
+
+def _fit(config: RunConfig, corpus: Corpus, run: Path, resume: bool) -> TrainingModule:
     start, step = None, None
     if any(checkpoint_path(run, name).exists() for name in (LAST, PREVIOUS)):
         if not resume:
@@ -153,7 +166,8 @@ def _trainer(
 def _callbacks(module: TrainingModule, dev: list[Encoded], run: Path) -> list[Callback]:
     settings = module.config.training
     callbacks: list[Callback] = [CollapseWarning(), SaveBest(run)]
-    callbacks.append(SaveLast(run, settings.checkpoint_every))
+    save_last = SaveLast(run, settings.checkpoint_every)
+    callbacks += [save_last, StopOnSignal(run, save_last)]
     callbacks.append(TQDMProgressBar(refresh_rate=5) if sys.stderr.isatty() else EpochLines())
     if settings.patience:
         callbacks.append(StopEarly("dev/bound", patience=settings.patience))

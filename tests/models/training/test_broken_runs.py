@@ -46,7 +46,7 @@ def error_of(capsys, *arguments) -> str:
 
 
 def test_no_changed_byte_goes_unnoticed(tmp_path):
-    """Of every third byte of a small checkpoint, one bit: it is refused, or reads as it was written."""
+    """A bit of every third byte of a checkpoint: it is refused, or reads as it was written."""
     path, saved = tmp_path / "a.ckpt", {"weights": torch.arange(4.0), "words": ["a", "b"]}
     AtomicCheckpoints().save_checkpoint(saved, path)
     good, refused = path.read_bytes(), 0
