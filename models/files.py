@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from models.errors import DataError
 
@@ -50,7 +50,7 @@ def at_line(path: Path, line: int) -> Iterator[None]:
         raise DataError(path, str(error), line) from error
 
 
-def chunks(file: io.BufferedIOBase | BinaryIO, path: Path | str) -> Iterator[bytes]:
+def chunks(file: io.BufferedIOBase | IO[bytes], path: Path | str) -> Iterator[bytes]:
     """All that an open file holds; a `DataError` where it is too much, or endless."""
     size = 0
     while chunk := file.read(CHUNK):

@@ -98,7 +98,10 @@ def _caption(path: Path, where: str, entry: Any) -> Caption:
             raise DataError(path, f'{where} has no "{key}"')
         if not isinstance(entry[key], kind):
             raise DataError(path, f'"{key}" of {where} is {entry[key]!r}, not {kind.__name__}')
-    return Caption(entry["image_id"], " ".join(entry["caption"].split()))
+    text = " ".join(entry["caption"].split())
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise DataError(path, f"{where} has half a character, which no file can hold")
+    return Caption(entry["image_id"], text)
 
 
 def held_out_images(image_ids: Iterable[int]) -> set[int]:
