@@ -35,10 +35,12 @@ def collect(trained: TrainedRun, others: Sequence[Path], watch: Watch = unwatche
     corpus = trained.corpus()
     bank = run_templates(trained, corpus, watch)
     analysis = analyse_run(bank, corpus)
+    examples = spread(corpus.splits["dev"], SENTENCES)
+    states = map_templates(trained, examples)
     writes = trained.config.task != "text"
     return replace(
         report,
-        sentences=_coloured_sentences(trained, corpus),
+        sentences=tuple(Coloured(e.words, tuple(s)) for e, s in zip(examples, states, strict=True)),
         browser=_browser(trained, corpus, bank, watch) if writes else None,
         ngrams=tuple(ngram for ngram in analysis.ngrams if len(ngram.states) > 1),
         states=analysis.states,
@@ -58,13 +60,6 @@ def _facts(trained: TrainedRun) -> tuple[tuple[str, str], ...]:
         ("learning rate", str(config.training.learning_rate)),
         ("seed", str(config.training.seed)),
     )
-
-
-def _coloured_sentences(trained: TrainedRun, corpus: Corpus) -> tuple[Coloured, ...]:
-    """Sentences of the dev set, with their most likely states."""
-    examples = spread(corpus.splits["dev"], SENTENCES)
-    pairs = zip(examples, map_templates(trained, examples), strict=True)
-    return tuple(Coloured(example.words, tuple(states)) for example, states in pairs)
 
 
 def _browser(trained: TrainedRun, corpus: Corpus, bank: TemplateBank, watch: Watch) -> Browser:

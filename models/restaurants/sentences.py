@@ -60,30 +60,23 @@ class SentenceBuilder:
         return shape if described or shape not in ("is", "apposition") else "plain"
 
     def sentence(self) -> list[Token]:
-        shapes = {
-            "plain": lambda: self.name() + self.ending(),
-            "is": self.statement,
-            "apposition": self.apposition,
-            "there": self.existence,
-            "try": self.invitation,
-            "subject": lambda: self.noun(named=True) + self.ending(),
-        }
-        return self.opening() + shapes[self.shape]() + self.say("punct", ".")
-
-    def statement(self) -> list[Token]:
-        verb = self.say("verb", "is") + self.maybe(0.12, "modifier", "adverb")
-        return self.name() + verb + self.noun() + self.ending("and")
-
-    def apposition(self) -> list[Token]:
-        comma = self.say("punct", ",")
-        return self.name() + comma + self.noun() + comma + self.ending()
-
-    def existence(self) -> list[Token]:
-        return self.one_of("verb", "there is") + self.noun(named=True) + self.ending(", which")
-
-    def invitation(self) -> list[Token]:
-        start = self.one_of("verb", "try") + self.name() + self.say("punct", ",")
-        return start + self.noun() + self.ending("that")
+        tokens, comma = self.opening(), self.say("punct", ",")
+        if self.shape == "is":
+            verb = self.say("verb", "is") + self.maybe(0.12, "modifier", "adverb")
+            tokens += self.name() + verb + self.noun() + self.ending("and")
+        elif self.shape == "apposition":
+            tokens += self.name() + comma + self.noun() + comma + self.ending()
+        elif self.shape == "there":
+            tokens += self.one_of("verb", "there is") + self.noun(named=True)
+            tokens += self.ending(", which")
+        elif self.shape == "try":
+            tokens += self.one_of("verb", "try") + self.name() + comma + self.noun()
+            tokens += self.ending("that")
+        elif self.shape == "subject":
+            tokens += self.noun(named=True) + self.ending()
+        else:
+            tokens += self.name() + self.ending()
+        return tokens + self.say("punct", ".")
 
     def opening(self) -> list[Token]:
         """The slot in front, or now and then an opener."""
