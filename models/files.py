@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -19,6 +20,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 CHUNK = 1 << 20
 MOST_BYTES = 1 << 29  # of a file, decompressed: more than the largest release, less than memory
 LONGEST_LINE = csv.field_size_limit()  # in characters
+HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")  # of which no file can be written
 
 
 def find_file(directory: Path, *names: str) -> Path:

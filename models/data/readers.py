@@ -10,7 +10,15 @@ from models.data.corpus import SPLITS, Corpus, Example, smallest_min_count, spre
 from models.data.tables import Table, delexicalise, format_table, parse_table
 from models.data.tokens import tokenise
 from models.errors import DataError
-from models.files import at_line, csv_rows, find_file, read_json, read_lines, read_text
+from models.files import (
+    HALF_A_CHARACTER,
+    at_line,
+    csv_rows,
+    find_file,
+    read_json,
+    read_lines,
+    read_text,
+)
 
 E2E_FILES = {"train": "trainset.csv", "dev": "devset.csv", "test": "testset_w_refs.csv"}
 E2E_HEADER = ["mr", "ref"]
@@ -99,8 +107,8 @@ def _caption(path: Path, where: str, entry: Any) -> Caption:
         if not isinstance(entry[key], kind):
             raise DataError(path, f'"{key}" of {where} is {entry[key]!r}, not {kind.__name__}')
     text = " ".join(entry["caption"].split())
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise DataError(path, f"{where} has half a character, which no file can hold")
+    if HALF_A_CHARACTER.search(text):
+        raise DataError(path, f"half a character, which no file can hold, in {where}")
     return Caption(entry["image_id"], text)
 
 
