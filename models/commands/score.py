@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from jsonargparse import ArgumentParser
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table as Grid
 
+from models.commands.options import plain_console
 from models.data.tables import parse_table
 from models.errors import DataError
 from models.files import at_line, write_json
@@ -107,5 +106,5 @@ def _print(scores: SystemScores) -> None:
         value, about = "unavailable", entry.unavailable or ", ".join(told)
         if entry.value is not None:
             value = str(entry.value) if isinstance(entry.value, int) else f"{entry.value:.4f}"
-        grid.add_row(entry.name, value, escape(about))
-    Console().print(grid)
+        grid.add_row(entry.name, value, about)
+    plain_console().print(grid)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import asdict, replace
 
 import pytest
@@ -108,6 +109,14 @@ def test_evaluate_some_sentences(folder, tmp_path):
     written = json.loads(path.read_text())
     assert (written["split"], written["sentences"]) == ("dev", 3)
     assert written["checkpoint"]["name"] == "last"
+
+
+def test_a_folder_whose_name_looks_like_markup(folder, tmp_path, capsys):
+    copied = shutil.copytree(folder / "run", tmp_path / "[" / "b]")
+    analysis = tmp_path / "[" / "i].json"
+    run("evaluate", copied, "--samples", 1)
+    run("templates", copied, "--json", analysis)
+    assert f"analysis: {analysis}" in capsys.readouterr().out.replace("\n", "")
 
 
 def test_evaluate_a_language_model(folder, capsys):
