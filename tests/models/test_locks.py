@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import subprocess
@@ -64,4 +65,14 @@ def test_an_error_lets_go(tmp_path):
 def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(DataError, match="file: cannot be written to: "), locked(tmp_path / "file"):
+        pass
+
+
+def test_a_folder_without_permission(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr("pathlib.Path.open", refuse)
+    told = f"{re.escape(str(tmp_path))}: cannot be written to: Permission denied"
+    with pytest.raises(DataError, match=told), locked(tmp_path):
         pass
