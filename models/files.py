@@ -128,7 +128,7 @@ def _numbered_rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
             yield line, cells
 
 
-def write_bytes(path: Path, data: bytes, previous: Path | None = None) -> None:
+def write_bytes(path: Path, data: bytes | memoryview, previous: Path | None = None) -> None:
     """A whole file, or a `DataError`, and the old one stays: written beside it, then renamed.
 
     The file that was there before is kept as `previous`, if that is given.

@@ -19,7 +19,7 @@ from models.data.corpus import Corpus
 from models.data.sources import SourceVocabulary
 from models.data.tasks import corpus_vocabulary
 from models.data.vocabulary import Vocabulary
-from models.errors import RunError
+from models.errors import DataError, RunError
 from models.files import at_line, csv_rows, read_text, telling
 from models.vae.template_vae import TemplateVAE, build_model
 from structdist import __version__
@@ -81,16 +81,22 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     """
     try:
         with telling(path, "read"), zipfile.ZipFile(path) as parts:
-            if parts.testzip() is not None:
-                raise zipfile.BadZipFile(f"the checksum of {parts.testzip()} does not fit")
-        loaded: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        return loaded | {}
+            if sum(part.file_size for part in parts.infolist()) > path.stat().st_size:
+                raise zipfile.BadZipFile("parts larger than the file")
+            if damaged := parts.testzip():
+                raise zipfile.BadZipFile(f"the checksum of {damaged} does not fit")
+        loaded = torch.load(path, map_location="cpu", weights_only=True)
+        if not isinstance(loaded, dict):
+            raise TypeError(f"holds no state, but {type(loaded).__name__}")
+        return loaded
+    except DataError as error:
+        raise RunError(f"{error}; use a copy, or the run's other checkpoint") from error
     except pickle.UnpicklingError as error:
         problem = "holds more than numbers and text, perhaps code, and is not opened"
         raise RunError(f"{path} {problem}: take one from whom you trust") from error
     except Exception as error:  # damage shows in many ways, all of them the file's fault
-        problem = f"is damaged, or no checkpoint ({error})"
-        raise RunError(f"{path} {problem}: use a copy, or the run's other checkpoint") from error
+        problem = f"is damaged, or no checkpoint ({' '.join(str(error).split())})"
+        raise RunError(f"{path} {problem}; use a copy, or the run's other checkpoint") from error
 
 
 @contextmanager

@@ -38,7 +38,7 @@ class AtomicCheckpoints(TorchCheckpointIO):
         torch.save(checkpoint, content)  # to a file, it would not say that the disk is full
         try:
             previous = path.with_stem(PREVIOUS) if path.stem == LAST else None
-            write_bytes(path, content.getvalue(), previous)
+            write_bytes(path, content.getbuffer(), previous)
         except DataError as error:
             resume = f"python -m models train --resume --run {path.parent.parent}"
             raise RunError(f"{error}; put that right and go on with `{resume}`") from error

@@ -7,6 +7,7 @@ import http.server
 import json
 import threading
 import zipfile
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -28,15 +29,21 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
         """Not among the output of the tests."""
 
 
+@contextmanager
+def running(handler):
+    """The address of a server that answers by it."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
 @pytest.fixture
 def server(tmp_path):
     """The address of a server of `tmp_path / "served"`."""
     (tmp_path / "served").mkdir()
-    handler = partial(QuietHandler, directory=tmp_path / "served")
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
-        threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
-        yield f"http://127.0.0.1:{running.server_port}"
-        running.shutdown()
+    with running(partial(QuietHandler, directory=tmp_path / "served")) as address:
+        yield address
 
 
 @pytest.fixture
@@ -132,7 +139,7 @@ def test_a_connection_that_breaks_off(serve, tmp_path, monkeypatch):
         download(release, tmp_path / "e2e")
 
 
-class Elsewhere(http.server.BaseHTTPRequestHandler):
+class Elsewhere(QuietHandler):
     """Sends everybody to another address."""
 
     to = ""
@@ -142,16 +149,11 @@ class Elsewhere(http.server.BaseHTTPRequestHandler):
         self.send_header("Location", self.to)
         self.end_headers()
 
-    def log_message(self, *_) -> None:
-        """Not among the output of the tests."""
-
 
 @pytest.fixture
 def elsewhere():
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as running:
-        threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
-        yield f"http://127.0.0.1:{running.server_port}/release.zip"
-        running.shutdown()
+    with running(Elsewhere) as address:
+        yield f"{address}/release.zip"
 
 
 @pytest.mark.parametrize("to", ["http://localhost:9/a.zip", "ftp://127.0.0.1/a.zip"])

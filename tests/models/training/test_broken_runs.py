@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import zipfile
 from functools import partial
 
 import pytest
@@ -96,6 +97,19 @@ def test_code_in_a_checkpoint_is_not_run(run, tmp_path, capsys):
     torch.save({"state_dict": Malicious(tmp_path / "made")}, checkpoint_path(run, "best"))
     assert "best.ckpt holds more than numbers and text" in error_of(capsys, "evaluate", run)
     assert not (tmp_path / "made").exists()
+
+
+def test_a_small_checkpoint_of_large_parts(run, capsys):
+    """A few kilobytes that would fill the memory."""
+    path = checkpoint_path(run, "best")
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", bytes(1 << 20))
+    assert f"{path} is damaged, or no checkpoint (parts larger" in error_of(capsys, "evaluate", run)
+
+
+def test_a_tensor_is_no_checkpoint(run, capsys):
+    torch.save(torch.zeros(3), checkpoint_path(run, "best"))
+    assert "holds no state, but Tensor" in error_of(capsys, "evaluate", run)
 
 
 @pytest.mark.parametrize("content", [{}, {"structdist_run": 3}, {"structdist_run": {"config": 3}}])
