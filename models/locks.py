@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -32,12 +32,16 @@ else:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder, made if need be; a `RunError` names the process that holds it already."""
+    """Hold the folder; a `RunError` names the process that holds it already.
+
+    A folder that is not there is made, and taken away again if nothing is put into it.
+    """
     path = (folder / FILE).resolve()
     if path in HELD:
         yield
         return
     with telling(folder, "written to"):
+        made = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
         file = path.open("a+")
     with file:
@@ -57,3 +61,7 @@ def locked(folder: Path) -> Iterator[None]:
             yield
         finally:
             HELD.remove(path)
+            with suppress(OSError):
+                if made and [own.name for own in folder.iterdir()] == [FILE]:
+                    path.unlink()
+                    folder.rmdir()

@@ -40,12 +40,12 @@ def test_the_second_process_is_told_of_the_first_until_it_is_killed(tmp_path):
 
 
 def test_one_process_may_hold_it_twice(tmp_path):
-    with locked(tmp_path / "new"):
-        with locked(tmp_path / "new"):
+    with locked(tmp_path):
+        with locked(tmp_path):
             pass
         with pytest.raises(RunError, match=f"process {os.getpid()}"):
-            taken_anew(tmp_path / "new")
-    taken_anew(tmp_path / "new")
+            taken_anew(tmp_path)
+    taken_anew(tmp_path)
 
 
 def taken_anew(folder):
@@ -54,6 +54,13 @@ def taken_anew(folder):
         patch.setattr("models.locks.HELD", set())
         with locked(folder):
             pass
+
+
+def test_a_new_folder_stays_only_if_it_is_used(tmp_path):
+    for name in ("used", "unused"):
+        with locked(tmp_path / name):
+            (tmp_path / "used" / "file").touch()
+    assert [path.name for path in tmp_path.iterdir()] == ["used"]
 
 
 def test_an_error_lets_go(tmp_path):
