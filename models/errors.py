@@ -34,3 +34,12 @@ class TrainingDivergedError(RuntimeError):
             "a new run with a smaller training.learning_rate or training.clip, a higher "
             "objective.temperature, or --precision 32-true; this one, resumed, would do the same."
         )
+
+
+class TrainingStoppedError(Exception):
+    """A signal has stopped the training; the message says how to go on."""
+
+    def __init__(self, signal: int, step: int, run: Path) -> None:
+        self.exit_code = 128 + signal  # as the shell has it
+        command = f"python -m models train --resume --run {run}"
+        super().__init__(f"stopped after {step} steps, which are saved; go on with `{command}`")

@@ -125,8 +125,18 @@ def test_models_use_only_public_names(path: Path):
 
 # The packages and root modules of `models`, in order: each imports only those before it.
 MODELS = (
-    *("errors", "files", "idle_threads", "data", "metrics", "restaurants", "corpora", "config"),
-    *("surface", "vae", "runs", "templates", "generation", "training", "report", "commands"),
+    *("errors", "files", "locks", "idle_threads", "data", "metrics", "restaurants", "corpora"),
+    *(
+        "config",
+        "surface",
+        "vae",
+        "runs",
+        "templates",
+        "generation",
+        "training",
+        "report",
+        "commands",
+    ),
 )
 MODELS_ROOT = {path.stem for path in (ROOT / "models").glob("*.py")}
 COMMANDS = [path for path in sources("models/commands") if path.stem != "__init__"]

@@ -12,11 +12,19 @@ from argparse import RawDescriptionHelpFormatter
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
+from signal import SIGINT
 from typing import Any, NoReturn
 
 from jsonargparse import ArgumentParser, DefaultHelpFormatter
 
-from models.errors import DataError, DownloadError, RunError, SettingError, TrainingDivergedError
+from models.errors import (
+    DataError,
+    DownloadError,
+    RunError,
+    SettingError,
+    TrainingDivergedError,
+    TrainingStoppedError,
+)
 
 COMMANDS = {
     "train": "Train a template VAE, or the language model to compare it with.",
@@ -37,9 +45,8 @@ commands:
 {chr(10).join(f"  {name:<10} {summary}" for name, summary in COMMANDS.items())}
 
 `{PROGRAM} COMMAND --help` tells more of each."""
-USER_ERRORS = (DataError, RunError, SettingError)  # what the user gave cannot be used: exit code 2
-FILE_ERRORS = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
-FAILURES = (DownloadError, TrainingDivergedError)  # it did not work out: exit code 1
+USER_ERRORS = (DataError, RunError, SettingError, OSError)  # what was given cannot be used: code 2
+FAILURES = (DownloadError, TrainingDivergedError)  # it did not work out: code 1
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -62,10 +69,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         command.add_arguments(parser)
         command.run(parser.instantiate(parser.parse_args(rest)))
-    except (*USER_ERRORS, *FILE_ERRORS) as error:
+    except USER_ERRORS as error:
         stop(str(error), 2)
     except FAILURES as error:
         stop(str(error), 1)
+    except TrainingStoppedError as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        stop("interrupted", 128 + SIGINT)
 
 
 class HelpFormatter(RawDescriptionHelpFormatter, DefaultHelpFormatter):

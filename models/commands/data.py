@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from jsonargparse import ArgumentParser
-from rich.console import Console
 from rich.table import Table
 
+from models.commands.options import plain_console
 from models.corpora import READERS, RELEASES, cache_directory, open_corpus, prepare
 from models.data.corpus import Corpus
 from models.errors import DataError
@@ -57,8 +57,8 @@ def _show(corpus: Corpus, examples: int = 3) -> None:
         mean = len(words) / len(sentences)
         counts = (f"{len(sentences):,}", f"{len(words):,}")
         table.add_row(split, *counts, f"{mean:.1f}", f"{unknown:.2%}")
-    console = Console()
+    console = plain_console()
     console.print(table)
     console.print(f"vocabulary: {len(corpus.vocabulary):,} types. The first sentences:")
     for example in corpus.splits["train"][:examples]:
-        console.print("  " + " ".join(example.words), highlight=False, markup=False)
+        console.print("  " + " ".join(example.words), highlight=False)

@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from jsonargparse import ArgumentParser
 from jsonargparse.typing import NonNegativeInt, PositiveInt
-from rich.console import Console
 from rich.table import Table
 
-from models.commands.options import add_draws, add_run, coloured, load, start_draws, watched
+from models.commands.options import (
+    add_draws,
+    add_run,
+    coloured,
+    load,
+    plain_console,
+    start_draws,
+    watched,
+)
 from models.data.corpus import SPLITS, spread
 from models.errors import SettingError
 from models.files import write_json
@@ -68,14 +75,14 @@ def run(options: Any) -> None:
     known = bool(templates) and len(slots) == len(examples)  # as in the built-in corpus
     recovered = recovery(templates, slots) if known else None
     control = _control(trained, options) if options.control else None
-    console = Console()
+    console = plain_console()
     title = f"{options.run}: {trained.config.objective.estimator}, {options.split}"
     table = Table("measure", "value", "what it is", title=title)
     for name, value, meaning in _rows(scores, recovered, control):
         table.add_row(name, f"{value:.3f}" if isinstance(value, float) else str(value), meaning)
     console.print(table)
     if scores.collapse:
-        console.print(f"[bold red]posterior collapse[/], {scores.collapse}")
+        console.print(f"posterior collapse, {scores.collapse}", style="bold red")
     for example, states in list(zip(examples, templates, strict=False))[: options.show]:
         console.print(coloured(example.words, states))
     if options.json:

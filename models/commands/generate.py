@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +17,7 @@ from models.commands.options import add_draws, add_run, load, start_draws, watch
 from models.config import Decoding
 from models.data.corpus import SPLITS
 from models.errors import DataError, SettingError
+from models.files import chunks, telling
 
 if TYPE_CHECKING:
     from models.generation.answers import Answer, Answering
@@ -37,6 +39,7 @@ TEMPLATE_HELP = (
 NUMBER_HELP = "Lines for each input, each under another stored template; 0: states are free."
 KEEP_GOING_HELP = "Leave a line empty where the input is bad, and do the rest."
 CHUNK = 100  # lines answered at a time
+NAMED = 10  # unknown keys, at most, in a message
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -98,10 +101,11 @@ def _requests(writer: Writer, source: str, name: str) -> Iterator[Request | Data
 
     def about_table(line: str) -> Request:
         table, known = table_of(line), writer.trained.vocabulary.keys
-        unknown = ", ".join(key for key, _ in table if key not in known)
+        unknown = [key for key, _ in table if key not in known]
         if unknown:
+            named = ", ".join(unknown[:NAMED]) + (", ..." if len(unknown) > NAMED else "")
             keys = ", ".join(sorted(known.real_words))
-            raise ValueError(f"the model has never seen the key {unknown}; it knows {keys}")
+            raise ValueError(f"the model has never seen the key {named}; it knows {keys}")
         return writer.from_table(table)
 
     def like_sentence(line: str) -> Request:
@@ -110,12 +114,11 @@ def _requests(writer: Writer, source: str, name: str) -> Iterator[Request | Data
             raise ValueError("no word to write about")
         return request
 
-    try:
-        if source == "-" and sys.stdin.isatty():
-            print("reading standard input, one request a line", file=sys.stderr)
-        content = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
-    except OSError as error:
-        raise DataError(name, f"cannot be read: {error.strerror}") from error
+    if source == "-" and sys.stdin.isatty():
+        print("reading standard input, one request a line", file=sys.stderr)
+    standard = nullcontext(sys.stdin.buffer)
+    with telling(name, "read"), standard if source == "-" else Path(source).open("rb") as file:
+        content = b"".join(chunks(file, name))
     lines = content.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
     tables = writer.trained.config.task == "data2text"
     return read_lines(lines if content else [], name, about_table if tables else like_sentence)

@@ -52,6 +52,11 @@ def load(options: Any) -> TrainedRun:
     return load_run(Path(options.run), options.checkpoint)
 
 
+def plain_console() -> Console:
+    """Prints what it is given: no square bracket is markup, and no :word: becomes a picture."""
+    return Console(markup=False, emoji=False)
+
+
 def watched(values: Sequence[Any], what: str) -> Iterable[Any]:
     """The values, with a bar in a terminal, or with a line where it would be lost."""
     console = Console(stderr=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from jsonargparse import ArgumentParser
 
 from models.commands.options import add_run, load, watched
 from models.files import write_text
+from models.locks import locked
 
 USAGE = "report RUN [--compare RUN ...] [--output FILE]"
 DETAILS = """\
@@ -32,5 +34,6 @@ def run(options: Any) -> None:
     folder, trained = Path(options.run), load(options)
     others = runs_like(folder) if options.compare is None else [Path(r) for r in options.compare]
     path = Path(options.output) if options.output else folder / "report.html"
-    write_text(path, render(collect(trained, others, watched)))
+    with nullcontext() if options.output else locked(folder):
+        write_text(path, render(collect(trained, others, watched)))
     print(f"report: {path}")

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from jsonargparse import ArgumentParser
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table as Grid
 
+from models.commands.options import plain_console
 from models.data.tables import parse_table
 from models.errors import DataError
-from models.files import write_json
+from models.files import at_line, write_json
 from models.metrics.e2e import score_e2e
 from models.metrics.libraries import JavaUnavailableError, MissingLibraryError
 from models.metrics.paraphrase import score_paraphrase
@@ -91,10 +90,8 @@ def _tables(path: Path | None, texts: list[str]) -> list[Any] | None:
         return None
     tables = []
     for line, text in enumerate(texts, 1):
-        try:
+        with at_line(path, line):
             tables.append(parse_table(text))
-        except ValueError as error:
-            raise DataError(path, str(error), line) from error
     return tables
 
 
@@ -109,5 +106,5 @@ def _print(scores: SystemScores) -> None:
         value, about = "unavailable", entry.unavailable or ", ".join(told)
         if entry.value is not None:
             value = str(entry.value) if isinstance(entry.value, int) else f"{entry.value:.4f}"
-        grid.add_row(entry.name, value, escape(about))
-    Console().print(grid)
+        grid.add_row(entry.name, value, about)
+    plain_console().print(grid)

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from jsonargparse import ArgumentParser
 from jsonargparse.typing import NonNegativeInt
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from models.commands.options import add_run, coloured, load, watched
+from models.commands.options import add_run, coloured, load, plain_console, watched
 from models.errors import SettingError
 from models.files import write_json
 
@@ -58,7 +57,7 @@ def run(options: Any) -> None:
     analysis = analyse_run(bank, corpus)
     longer = [ngram for ngram in analysis.ngrams if len(ngram.states) > 1]
     frequent = sorted(longer, key=lambda ngram: -ngram.count)[:SHOWN_NGRAMS]
-    console = Console()
+    console = plain_console()
     console.print(f"{len(bank):,} templates of {len(bank.sentences):,} sentences", style="bold")
     for template in found:
         times = f" ({template.count} times)" if template.count > 1 else ""

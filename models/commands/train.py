@@ -50,11 +50,15 @@ def _defaults(arguments: Sequence[str]) -> RunConfig:
     given, _ = plain.parse_known_args(arguments)
     if not given.resume or given.run is None:
         return RunConfig()
-    if not Path(given.run, "config.yaml").exists():
-        raise RunError(f"{given.run} holds no run to go on with")
-    from models.runs import read_config
+    from models.runs import LAST, checkpoint_path, load_run, read_config
 
-    return read_config(Path(given.run))
+    folder = Path(given.run)
+    if (folder / "config.yaml").exists():
+        return read_config(folder)
+    if not checkpoint_path(folder, LAST).exists():
+        raise RunError(f"{folder} holds no run to go on with")
+    print(f"{folder / 'config.yaml'} is missing: the settings are those of the checkpoint")
+    return load_run(folder, LAST).config
 
 
 def run(options: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any, TypeVar
 
 from models.data.vocabulary import Vocabulary
 from models.errors import DataError
-from models.files import read_text, write_json
+from models.files import read_json, write_json
 
 SPLITS = ("train", "dev", "test")
 MOST_WORDS = 8000  # of the vocabulary of open-ended text, as in the paper
@@ -66,7 +65,7 @@ def load_corpus(directory: Path) -> Corpus:
     if not path.is_file():
         raise DataError(directory, f"no prepared corpus here, {FILE} is missing; {ADVICE}")
     try:
-        content = json.loads(read_text(path))
+        content = read_json(path)
         if content["format"] != FORMAT:
             raise ValueError(f"of format {content['format']}, not {FORMAT}")
         splits = {name: [_example(r) for r in split] for name, split in content["splits"].items()}

@@ -8,15 +8,22 @@ import os
 import tempfile
 import urllib.request
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from shutil import copyfileobj
+from typing import IO, Any
+from urllib.parse import urlsplit
 
 from models.data.readers import read_captions
 from models.errors import DataError, DownloadError
+from models.files import chunks
 
 TIMEOUT = 60  # seconds without an answer
+BROKEN = (  # connections, archives, or what is in them
+    *(OSError, EOFError, RuntimeError, http.client.HTTPException),
+    *(zipfile.BadZipFile, zlib.error, DataError),
+)
 
 
 @dataclass(frozen=True)
@@ -24,6 +31,7 @@ class Release:
     name: str  # of the corpus
     url: str  # of a zip archive
     checksums: Mapping[str, str | None]  # sha256 of the files wanted, where it is known
+    hosts: tuple[str, ...] = ()  # that may answer instead of the one in the address
 
 
 E2E = Release(
@@ -35,6 +43,7 @@ E2E = Release(
         "testset_w_refs.csv": "edc8db685e39bb9824d5bd70c18b1c9b0412d14b527aa960e2d1c8251ee15ccd",
         "testset.csv": "9b90c8f88feae14d9e1ef37350b14d17294c5958e90a3f1a7846590ee97bdbb9",
     },
+    ("objects.githubusercontent.com", "release-assets.githubusercontent.com"),
 )
 COCO = Release(  # the checksum of the training captions is not known to us
     "coco",
@@ -52,7 +61,7 @@ def download(release: Release, target: Path) -> None:
     with tempfile.TemporaryDirectory(prefix=".download-", dir=target) as aside:
         try:
             _fetch(release, Path(aside))
-        except (OSError, http.client.HTTPException, zipfile.BadZipFile, DataError) as error:
+        except BROKEN as error:
             raise DownloadError(
                 f"could not download {release.name}: {error}\n"
                 f"Instead, get {release.url} by hand, unpack {', '.join(release.checksums)} "
@@ -67,18 +76,43 @@ def _fetch(release: Release, folder: Path) -> None:
 
     A file must have its checksum; one without a known checksum must be readable as captions.
     """
-    path = folder / "release.zip"
-    with urllib.request.urlopen(release.url, timeout=TIMEOUT) as answer, path.open("wb") as file:
-        copyfileobj(answer, file)
+    path, opener = folder / "release.zip", urllib.request.build_opener(_KnownHosts(release))
+    with opener.open(release.url, timeout=TIMEOUT) as answer:
+        _copy(answer, path)
     with zipfile.ZipFile(path) as archive:
         members = {PurePosixPath(name).name: name for name in archive.namelist()}
         for name, checksum in release.checksums.items():
             if name not in members:
                 raise zipfile.BadZipFile(f"there is no {name} in {release.url}")
-            (folder / name).write_bytes(archive.read(members[name]))
+            with archive.open(members[name]) as member:
+                found = _copy(member, folder / name)
             if checksum is None:
                 read_captions(folder / name)
-                continue
-            found = hashlib.sha256((folder / name).read_bytes()).hexdigest()
-            if found != checksum:
+            elif found != checksum:
                 raise DataError(name, f"the sha256 is {found}, not {checksum}")
+
+
+def _copy(source: IO[bytes], target: Path) -> str:
+    """Its checksum."""
+    digest = hashlib.sha256()
+    with target.open("wb") as file:
+        for chunk in chunks(source, target.name):
+            file.write(chunk)
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+class _KnownHosts(urllib.request.HTTPRedirectHandler):
+    """Follows a server only to the hosts of the release, and never from a secure address away."""
+
+    def __init__(self, release: Release) -> None:
+        asked = urlsplit(release.url)
+        self.schemes = {"https", asked.scheme}
+        self.hosts = {asked.hostname, *release.hosts}
+
+    def redirect_request(self, *arguments: Any) -> urllib.request.Request | None:
+        to = arguments[-1]
+        address = urlsplit(to)
+        if address.scheme not in self.schemes or address.hostname not in self.hosts:
+            raise OSError(f"the server sends us to {to}, which is not of this release")
+        return super().redirect_request(*arguments)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +10,15 @@ from models.data.corpus import SPLITS, Corpus, Example, smallest_min_count, spre
 from models.data.tables import Table, delexicalise, format_table, parse_table
 from models.data.tokens import tokenise
 from models.errors import DataError
-from models.files import find_file, read_text
+from models.files import (
+    HALF_A_CHARACTER,
+    at_line,
+    csv_rows,
+    find_file,
+    read_json,
+    read_lines,
+    read_text,
+)
 
 E2E_FILES = {"train": "trainset.csv", "dev": "devset.csv", "test": "testset_w_refs.csv"}
 E2E_HEADER = ["mr", "ref"]
@@ -50,36 +55,13 @@ def e2e_corpus(directory: Path, max_words: int = 37, min_count: int = 3) -> Corp
 
 def read_e2e(path: Path) -> list[Row]:
     """A file with the columns `mr,ref`; `DataError` for any row that is not a table and a text."""
-    lines = _numbered_rows(path)
-    line, found = next(lines, (1, []))
-    if found != E2E_HEADER:
-        raise DataError(path, f"the columns are {found}, not {E2E_HEADER}", line)
     rows = []
-    for line, cells in lines:
-        if len(cells) != len(E2E_HEADER):
-            raise DataError(path, f"{len(cells)} columns, not {len(E2E_HEADER)}", line)
+    for line, cells in csv_rows(path, read_text(path), E2E_HEADER):
         if not cells[1].strip():
             raise DataError(path, "an empty ref", line)
-        try:
+        with at_line(path, line):
             rows.append(Row(parse_table(cells[0]), cells[1].strip(), line))
-        except ValueError as error:
-            raise DataError(path, str(error), line) from error
     return rows
-
-
-def _numbered_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Rows with cells, and the line each starts on: a quoted cell can go on over several."""
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
-    while True:
-        line = reader.line_num + 1
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise DataError(path, f"not CSV: {error}", line) from error
-        if cells:
-            yield line, cells
 
 
 def coco_corpus(directory: Path, max_words: int = 16, min_count: int | None = None) -> Corpus:
@@ -109,10 +91,7 @@ def coco_corpus(directory: Path, max_words: int = 16, min_count: int | None = No
 
 def read_captions(path: Path) -> list[Caption]:
     """All annotations of a caption file in the official format, in its order."""
-    try:
-        content = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise DataError(path, f"not JSON: {error.msg}", error.lineno) from error
+    content = read_json(path)
     annotations = content.get("annotations") if isinstance(content, dict) else None
     if not isinstance(annotations, list):
         raise DataError(path, 'not a caption file: it has no list "annotations"')
@@ -127,7 +106,10 @@ def _caption(path: Path, where: str, entry: Any) -> Caption:
             raise DataError(path, f'{where} has no "{key}"')
         if not isinstance(entry[key], kind):
             raise DataError(path, f'"{key}" of {where} is {entry[key]!r}, not {kind.__name__}')
-    return Caption(entry["image_id"], " ".join(entry["caption"].split()))
+    text = " ".join(entry["caption"].split())
+    if HALF_A_CHARACTER.search(text):
+        raise DataError(path, f"half a character, which no file can hold, in {where}")
+    return Caption(entry["image_id"], text)
 
 
 def held_out_images(image_ids: Iterable[int]) -> set[int]:
@@ -143,7 +125,7 @@ def text_corpus(path: Path, max_words: int = 60) -> Corpus:
     fewer than ten, the last two are. What a sentence has beyond `max_words` words is cut off. Rare
     words are unknown where there are very many words.
     """
-    lines = [" ".join(line.split()) for line in read_text(path).split("\n")]
+    lines = [" ".join(line.split()) for line in read_lines(path)]
     examples = [
         Example(tuple(tokenise(line)[:max_words]), line, group=str(number))
         for number, line in enumerate(lines, 1)

@@ -9,8 +9,9 @@ from models.data.tokens import tokenise
 
 Table = tuple[tuple[str, str], ...]  # key and value, in the order of the text
 
-PAIR = re.compile(r"\s*([^\[\],]*)\[([^\[\]]*)\]\s*")
+PAIR = re.compile(r"([^\[\],]*)\[([^\[\]]*)\]\s*")
 EXAMPLE = "a table looks like name[The Vaults], eatType[pub]"
+MOST_SHOWN = 200  # characters of what is wrong
 TRUTH_VALUES = (["yes"], ["no"])  # they answer a question; the sentence does not quote them
 
 
@@ -54,7 +55,8 @@ def _no_pair(rest: str) -> str:
 
 
 def _error(message: str) -> ValueError:
-    return ValueError(f"{message}; {EXAMPLE}")
+    shown = message if len(message) <= MOST_SHOWN else f"{message[:MOST_SHOWN]}..."
+    return ValueError(f"{shown}; {EXAMPLE}")
 
 
 def key_mark(key: str) -> str:

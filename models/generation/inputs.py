@@ -7,13 +7,16 @@ answers stay in step with the lines.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NoReturn, TypeVar
 
 from models.data.tables import Table, parse_table
 from models.errors import DataError
+from models.files import HALF_A_CHARACTER, LONGEST_LINE
 
 BYTE_ORDER_MARK = "\ufeff"
+CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")  # a terminal would obey it
 JSON_EXAMPLE = 'a table looks like {"name": "The Vaults", "eatType": "pub"}'
 
 Parsed = TypeVar("Parsed")
@@ -82,11 +85,15 @@ def _json_table(line: str) -> Table:
 
 
 def _checked(text: str, if_empty: str) -> str:
-    """The text, if it has characters, and only such as a UTF-8 file can hold."""
+    """The text, if it has characters, not too many, and only such as files and terminals show."""
     if not text:
         raise ValueError(if_empty)
-    if any("\ud800" <= character <= "\udfff" for character in text):
+    if len(text) > LONGEST_LINE:
+        raise ValueError(f"more than {LONGEST_LINE:,} characters")
+    if HALF_A_CHARACTER.search(text):
         raise ValueError("not UTF-8 text")
+    if command := CONTROL.search(text):
+        raise ValueError(f"a control character, {command[0]!r}")
     return text
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from models.errors import DataError
-from models.files import read_text
+from models.files import read_lines
 
 
 class References(NamedTuple):
@@ -31,7 +31,7 @@ class Items(NamedTuple):
 
 def read_texts(path: Path, what: str) -> list[str]:
     """One text a line, none of them empty; `what` a text is, for messages."""
-    texts = _lines(path)
+    texts = read_lines(path)
     if not texts:
         raise DataError(path, f"an empty file, without any {what}")
     if "" in texts:
@@ -41,7 +41,7 @@ def read_texts(path: Path, what: str) -> list[str]:
 
 def read_references(path: Path) -> list[References]:
     """Instances of one reference or more; one blank line may follow the last."""
-    lines = _lines(path)
+    lines = read_lines(path)
     if lines and not lines[-1]:
         lines.pop()
     instances, texts = list[References](), list[str]()
@@ -63,9 +63,3 @@ def check_counts(first: Items, second: Items) -> None:
     if common < len(more.lines):
         message = f"{len(more.lines)} {more.what}, but {common} {fewer.what} in {fewer.path}"
         raise DataError(more.path, message, more.lines[common])
-
-
-def _lines(path: Path) -> list[str]:
-    """The lines of a file, without the white space around them."""
-    lines = [line.strip() for line in read_text(path).split("\n")]
-    return lines[:-1] if not lines[-1] else lines

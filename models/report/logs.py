@@ -50,12 +50,8 @@ class LoggedRun:
 
 def read_log(run: Path) -> LoggedRun:
     metrics: dict[str, list[tuple[int, float]]] = defaultdict(list)
-    try:
-        for row in read_metrics(run / "metrics.csv"):
-            metrics[row["metric"]].append((int(row["step"]), float(row["value"])))
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        problem = f"{run} is not the folder of a run: no metrics.csv can be read"
-        raise RunError(problem) from error
+    for row in read_metrics(run / "metrics.csv"):
+        metrics[row["metric"]].append((int(row["step"]), float(row["value"])))
     points = {metric: tuple(own) for metric, own in metrics.items()}
     return LoggedRun(run.resolve().name, read_config(run), points)
 

@@ -6,7 +6,6 @@ are numbered from 0, the most frequent first.
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from models.errors import RunError, SettingError
-from models.files import read_text, write_json
+from models.files import read_json, write_json
 from models.templates.patterns import parse_pattern
 
 
@@ -70,7 +69,7 @@ class TemplateBank:
         if not path.exists():
             raise RunError(f"{path} does not exist; {make}")
         try:
-            content = json.loads(read_text(path))
+            content = read_json(path)
             stored = dict(enumerate(content["templates"]))
             every = [stored[number] for number in content["sentences"]]
             templates, keys = [own[0] for own in every], [own[1] for own in every]

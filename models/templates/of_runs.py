@@ -10,6 +10,7 @@ import torch
 from models.data.batches import encode, in_order
 from models.data.corpus import Corpus, Example
 from models.errors import RunError
+from models.locks import locked
 from models.runs import TrainedRun, Watch, unwatched
 from models.templates.analysis import TemplateAnalysis, analyse
 from models.templates.bank import TemplateBank
@@ -45,12 +46,13 @@ def run_templates(
             return stored
     except RunError:
         pass  # missing or damaged: it is made again
-    examples = (corpus or trained.corpus()).splits["train"]
-    keys = ([key for key, _ in example.table] for example in examples)
-    templates = map_templates(trained, examples, watch)
-    bank = TemplateBank(templates, keys, trained.config.model.num_states, fingerprint)
-    bank.save(path)
-    return bank
+    with locked(trained.folder):
+        examples = (corpus or trained.corpus()).splits["train"]
+        keys = ([key for key, _ in example.table] for example in examples)
+        templates = map_templates(trained, examples, watch)
+        bank = TemplateBank(templates, keys, trained.config.model.num_states, fingerprint)
+        bank.save(path)
+        return bank
 
 
 def analyse_run(bank: TemplateBank, corpus: Corpus) -> TemplateAnalysis:

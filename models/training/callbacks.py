@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+import threading
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import lightning
@@ -12,11 +16,14 @@ from lightning.pytorch.utilities import rank_zero_warn
 from torch import Tensor
 
 from models.data.batches import Batch
+from models.errors import TrainingStoppedError
 from models.training.module import VARIANCE, TrainingModule
+from models.training.run_files import SaveLast
 from models.vae.objective import Objective
 from structdist.estimators import log_variance_ratio
 
 GRADIENTS = 10  # drawn to estimate a variance
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class CollapseWarning(lightning.Callback):
@@ -50,6 +57,36 @@ class StopEarly(EarlyStopping):
 
     def on_fit_start(self, trainer: lightning.Trainer, module: Any) -> None:
         trainer.should_stop = self.wait_count >= self.patience
+
+
+class StopOnSignal(lightning.Callback):
+    """The first Ctrl-C or SIGTERM saves before the next step and stops; another stops at once.
+
+    All processes stop before the same step, whichever of them was told to.
+    """
+
+    def __init__(self, run: Path, save_last: SaveLast) -> None:
+        self.run, self.save_last, self.received = run, save_last, 0
+
+    def on_train_start(self, *_: Any) -> None:
+        """In place of Lightning's handlers, which puts those from before it back at the end."""
+        if threading.current_thread() is threading.main_thread():
+            for number in SIGNALS:
+                signal.signal(number, self._receive)
+
+    def _receive(self, received: int, _: Any) -> None:
+        self.received = received
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+
+    def on_train_batch_start(self, trainer: lightning.Trainer, *_: Any) -> None:
+        if not trainer.strategy.reduce_boolean_decision(self.received > 0, all=False):
+            return
+        if trainer.global_step:
+            self.save_last.on_train_end(trainer)
+        if not trainer.is_global_zero:
+            sys.exit()  # quietly: the first process tells
+        raise TrainingStoppedError(self.received or signal.SIGTERM, trainer.global_step, self.run)
 
 
 class GradientVariance(lightning.Callback):

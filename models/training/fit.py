@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,16 @@ from models.data.corpus import Corpus, spread
 from models.data.tasks import corpus_vocabulary, encode_task
 from models.data.tokens import learn_casing
 from models.errors import RunError, SettingError
-from models.files import replacing
-from models.runs import LAST, RUN_KEY, checkpoint_path, load_checkpoint, read_config
-from models.training.callbacks import CollapseWarning, EpochLines, GradientVariance, StopEarly
+from models.files import write_text
+from models.locks import locked
+from models.runs import LAST, PREVIOUS, checkpoint_path, load_checkpoint, written_by_us
+from models.training.callbacks import (
+    CollapseWarning,
+    EpochLines,
+    GradientVariance,
+    StopEarly,
+    StopOnSignal,
+)
 from models.training.module import TrainingModule
 from models.training.run_files import AtomicCheckpoints, MetricsFile, SaveBest, SaveLast
 from structdist.estimators import Exact
@@ -43,10 +52,17 @@ SILENT = (  # what Lightning says that does not concern a user of these models
 
 
 def fit(config: RunConfig, corpus: Corpus, run: Path, resume: bool = False) -> TrainingModule:
-    """Train, or go on training, and leave checkpoints and logs in `run`."""
-    start = _checkpoint_to_resume(config, corpus, run) if resume else None
-    if not resume and checkpoint_path(run, LAST).exists():
-        raise RunError(f"{run} holds a run already: go on with --resume, or choose another")
+    """Train, or go on training, and leave checkpoints and logs in `run`, which no other may use."""
+    with nullcontext() if getattr(rank_zero_only, "rank", 0) else locked(run):
+        return _fit(config, corpus, run, resume)
+
+
+def _fit(config: RunConfig, corpus: Corpus, run: Path, resume: bool) -> TrainingModule:
+    start, step = None, None
+    if any(checkpoint_path(run, name).exists() for name in (LAST, PREVIOUS)):
+        if not resume:
+            raise RunError(f"{run} holds a run already: go on with --resume, or choose another")
+        start, step = _checkpoint_to_resume(config, corpus, run)
     settings, machine, vocabulary = config.training, config.machine, corpus_vocabulary(corpus)
     sentences = encode_task(config.task, corpus.splits["train"], vocabulary)
     loader = BucketedLoader(sentences, config.data.batch_size, settings.seed, machine.devices)
@@ -58,7 +74,7 @@ def fit(config: RunConfig, corpus: Corpus, run: Path, resume: bool = False) -> T
     module = TrainingModule(config, vocabulary, casing, steps_per_epoch=len(loader))
     _check_exact(module, max(map(len, sentences)))
     _write_config(config, run)
-    trainer = _trainer(module, dev, run, start)
+    trainer = _trainer(module, dev, run, step)
     loader.follow(lambda: trainer.global_step, trainer.global_rank)
     batches: Any = in_order(dev, DEV_BATCH)
     dev_loader: DataLoader[Batch] = DataLoader(batches, batch_size=None)
@@ -72,18 +88,35 @@ def dev_sentences(config: RunConfig, corpus: Corpus) -> list[Encoded]:
     return spread(dev, config.training.dev_sentences or len(dev))
 
 
-def _checkpoint_to_resume(config: RunConfig, corpus: Corpus, run: Path) -> Path | None:
-    """The last checkpoint, if there is one; it must be of the same settings and words."""
-    last = checkpoint_path(run, LAST)
-    if not last.exists():
-        return None
-    changed = [name for name in config.differences(read_config(run)) if name not in MAY_CHANGE]
+def _checkpoint_to_resume(config: RunConfig, corpus: Corpus, run: Path) -> tuple[Path, int]:
+    """The last whole checkpoint, and its step; it must be of the same settings and words."""
+    path, saved = _last_whole_checkpoint(run)
+    now = corpus_vocabulary(corpus)
+    with written_by_us(path, saved) as about:
+        before, step = RunConfig.from_dict(about["config"]), int(saved["global_step"])
+        same_words = (about["words"], about["keys"]) == (now.words.real_words, now.keys.real_words)
+    changed = [name for name in config.differences(before) if name not in MAY_CHANGE]
     if changed:
-        raise RunError(f"{run} was started with other settings, see {', '.join(changed)}")
-    saved, now = load_checkpoint(last)[RUN_KEY], corpus_vocabulary(corpus)
-    if (saved["words"], saved["keys"]) != (now.words.real_words, now.keys.real_words):
+        problem = f"was started with other settings, see {', '.join(changed)}"
+        raise RunError(f"{run} {problem}; give them as they were, or put {run}/config.yaml right")
+    if not same_words:
         raise RunError(f"the corpus {corpus.name} has other words than when {run} was started")
-    return last
+    return path, step
+
+
+def _last_whole_checkpoint(run: Path) -> tuple[Path, dict[str, Any]]:
+    """Where the last one is damaged, it is put aside, and the one before it is used."""
+    last, previous = checkpoint_path(run, LAST), checkpoint_path(run, PREVIOUS)
+    try:
+        return last, load_checkpoint(last)
+    except RunError as error:
+        if not previous.exists():
+            raise
+        saved = load_checkpoint(previous)
+        if last.exists():
+            os.replace(last, last.with_suffix(".damaged"))
+        rank_zero_only(print)(f"{error}; going on from {previous}", file=sys.stderr)
+        return previous, saved
 
 
 def _check_exact(module: TrainingModule, longest: int) -> None:
@@ -98,12 +131,11 @@ def _check_exact(module: TrainingModule, longest: int) -> None:
 
 @rank_zero_only
 def _write_config(config: RunConfig, run: Path) -> None:
-    with replacing(run / "config.yaml") as unfinished:
-        unfinished.write_text(yaml.safe_dump(config.as_dict(), sort_keys=False))
+    write_text(run / "config.yaml", yaml.safe_dump(config.as_dict(), sort_keys=False))
 
 
 def _trainer(
-    module: TrainingModule, dev: list[Encoded], run: Path, start: Path | None
+    module: TrainingModule, dev: list[Encoded], run: Path, resumed_step: int | None
 ) -> lightning.Trainer:
     for message in SILENT:
         warnings.filterwarnings("ignore", message)
@@ -112,7 +144,6 @@ def _trainer(
     accelerator = machine.accelerator
     if accelerator == "auto":  # others than CUDA lack the double precision that the kernels need
         accelerator = "gpu" if torch.cuda.is_available() else "cpu"
-    step = load_checkpoint(start)["global_step"] if start else None
     return lightning.Trainer(
         max_epochs=settings.epochs,
         precision=machine.precision,
@@ -120,8 +151,8 @@ def _trainer(
         devices=machine.devices,
         strategy="ddp" if machine.devices > 1 else "auto",
         logger=[
-            MetricsFile(run / "metrics.csv", step),
-            TensorBoardLogger(run, name="tensorboard", version="", purge_step=step),
+            MetricsFile(run / "metrics.csv", resumed_step),
+            TensorBoardLogger(run, name="tensorboard", version="", purge_step=resumed_step),
         ],
         callbacks=_callbacks(module, dev, run),
         plugins=[AtomicCheckpoints()],
@@ -135,7 +166,8 @@ def _trainer(
 def _callbacks(module: TrainingModule, dev: list[Encoded], run: Path) -> list[Callback]:
     settings = module.config.training
     callbacks: list[Callback] = [CollapseWarning(), SaveBest(run)]
-    callbacks.append(SaveLast(run, settings.checkpoint_every))
+    save_last = SaveLast(run, settings.checkpoint_every)
+    callbacks += [save_last, StopOnSignal(run, save_last)]
     callbacks.append(TQDMProgressBar(refresh_rate=5) if sys.stderr.isatty() else EpochLines())
     if settings.patience:
         callbacks.append(StopEarly("dev/bound", patience=settings.patience))

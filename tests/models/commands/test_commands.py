@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from dataclasses import asdict, replace
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from models.commands import main
 from models.config import RunConfig
 from models.data.readers import E2E_FILES
+from models.locks import locked
 from models.restaurants.corpus import synthetic_corpus
 from models.runs import load_run, read_config
 
@@ -108,6 +111,30 @@ def test_evaluate_some_sentences(folder, tmp_path):
     written = json.loads(path.read_text())
     assert (written["split"], written["sentences"]) == ("dev", 3)
     assert written["checkpoint"]["name"] == "last"
+
+
+def test_a_folder_whose_name_looks_like_markup(folder, tmp_path, capsys):
+    copied = shutil.copytree(folder / "run", tmp_path / "[" / "b]")
+    analysis = tmp_path / "[" / "i].json"
+    run("evaluate", copied, "--samples", 1)
+    run("templates", copied, "--json", analysis)
+    assert f"analysis: {analysis}" in capsys.readouterr().out.replace("\n", "")
+
+
+@pytest.mark.parametrize("command", [["templates"], ["report"], ["train", "--resume", "--run"]])
+def test_a_run_that_another_process_writes_to(command, folder, tmp_path, capsys, monkeypatch):
+    """Whoever would write to it is refused; who only reads is not."""
+    copied = shutil.copytree(folder / "run", tmp_path / "run")
+    (copied / "templates.json.gz").unlink(missing_ok=True)
+    before = sorted(copied.rglob("*"))
+    with locked(copied):
+        monkeypatch.setattr("models.locks.HELD", set())  # this process is another now
+        assert exit_code(*command, copied) == 2
+        told = f"error: {copied} is being written to by process {os.getpid()}: wait for it"
+        assert told in capsys.readouterr().err
+        assert sorted(copied.rglob("*")) == sorted({*before, copied / ".lock"})
+        run("evaluate", copied, "--samples", 1)
+        monkeypatch.undo()
 
 
 def test_evaluate_a_language_model(folder, capsys):

@@ -27,6 +27,10 @@ MALFORMED = {
     '{"annotations": [{"image_id": 7, "caption": null}]}': (
         '"caption" of annotation 0 is None, not str'
     ),
+    '{"annotations": ' + "[" * 100_000: ": not JSON that can be read: maximum recursion depth",
+    '{"annotations": [{"image_id": 7, "caption": "a\\ud83d"}]}': (
+        "half a character, which no file can hold, in annotation 0"
+    ),
     '{"annotations": [{"image_id": "7", "caption": "a"}]}': (
         "\"image_id\" of annotation 0 is '7', not int"
     ),

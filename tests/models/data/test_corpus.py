@@ -61,7 +61,7 @@ def test_a_failed_or_interrupted_save_leaves_the_old_corpus(directory, monkeypat
     monkeypatch.setattr("models.files.os.replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
         save_corpus(other, directory)
-    monkeypatch.setattr("pathlib.Path.write_bytes", fail)
+    monkeypatch.setattr("models.files.os.fsync", fail)
     with pytest.raises(DataError, match="cannot be written: disk full"):
         save_corpus(other, directory)
     assert load_corpus(directory) == CORPUS

@@ -7,6 +7,7 @@ import http.server
 import json
 import threading
 import zipfile
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -28,15 +29,21 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
         """Not among the output of the tests."""
 
 
+@contextmanager
+def running(handler):
+    """The address of a server that answers by it."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
 @pytest.fixture
 def server(tmp_path):
     """The address of a server of `tmp_path / "served"`."""
     (tmp_path / "served").mkdir()
-    handler = partial(QuietHandler, directory=tmp_path / "served")
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
-        threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
-        yield f"http://127.0.0.1:{running.server_port}"
-        running.shutdown()
+    with running(partial(QuietHandler, directory=tmp_path / "served")) as address:
+        yield address
 
 
 @pytest.fixture
@@ -127,9 +134,82 @@ def test_a_connection_that_breaks_off(serve, tmp_path, monkeypatch):
         raise TimeoutError("timed out")
 
     release = serve(E2E, {}, E2E.checksums)
-    monkeypatch.setattr("urllib.request.urlopen", broken)
+    monkeypatch.setattr("urllib.request.OpenerDirector.open", broken)
     with pytest.raises(DownloadError, match="could not download e2e: timed out"):
         download(release, tmp_path / "e2e")
+
+
+class Elsewhere(QuietHandler):
+    """Sends everybody to another address."""
+
+    to = ""
+
+    def do_GET(self) -> None:
+        self.send_response(302)
+        self.send_header("Location", self.to)
+        self.end_headers()
+
+
+@pytest.fixture
+def elsewhere():
+    with running(Elsewhere) as address:
+        yield f"{address}/release.zip"
+
+
+@pytest.mark.parametrize("to", ["http://localhost:9/a.zip", "ftp://127.0.0.1/a.zip"])
+def test_a_server_that_sends_us_elsewhere(elsewhere, to, tmp_path, monkeypatch):
+    monkeypatch.setattr(Elsewhere, "to", to)
+    with pytest.raises(DownloadError, match=f"the server sends us to {to}"):
+        download(replace(E2E, url=elsewhere), tmp_path / "e2e")
+    assert names(tmp_path / "e2e") == []
+
+
+def test_hosts_that_a_release_names(elsewhere, serve, tmp_path, monkeypatch):
+    files = {"trainset.csv": b"train"}
+    release = serve(E2E, files, {"trainset.csv": sha256(b"train")})
+    there = release.url.replace("127.0.0.1", "localhost")
+    monkeypatch.setattr(Elsewhere, "to", there)
+    with pytest.raises(DownloadError, match="the server sends us to"):
+        download(replace(release, url=elsewhere, hosts=()), tmp_path / "e2e")
+    download(replace(release, url=elsewhere, hosts=("localhost",)), tmp_path / "e2e")
+    assert names(tmp_path / "e2e") == ["trainset.csv"]
+
+
+def test_an_archive_without_end(serve, tmp_path, monkeypatch):
+    release = serve(E2E, {"trainset.csv": bytes(3 << 20)}, {"trainset.csv": "0"})
+    monkeypatch.setattr("models.files.MOST_BYTES", 1 << 20)
+    with pytest.raises(DownloadError, match=r"release\.zip: more than 1 MiB"):
+        download(release, tmp_path / "e2e")
+    assert names(tmp_path / "e2e") == []
+
+
+def test_a_small_archive_of_a_large_file(serve, tmp_path, monkeypatch):
+    release = serve(E2E, {}, {"trainset.csv": "0"})
+    with zipfile.ZipFile(tmp_path / "served" / "release.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("trainset.csv", bytes(3 << 20))
+    monkeypatch.setattr("models.files.MOST_BYTES", 1 << 20)
+    with pytest.raises(DownloadError, match=r"trainset\.csv: more than 1 MiB"):
+        download(release, tmp_path / "e2e")
+    assert names(tmp_path / "e2e") == []
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_no_byte_of_an_archive_goes_unnoticed(serve, tmp_path, compression):
+    """One bit of every seventh byte: an error in one line, or the file as it should be."""
+    path, text = tmp_path / "served" / "release.zip", b"name[The Vaults],The Vaults is here."
+    release = serve(E2E, {}, {"trainset.csv": sha256(text)})
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        archive.writestr("trainset.csv", text)
+    good = path.read_bytes()
+    for place in range(0, len(good), 7):
+        path.write_bytes(good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :])
+        try:
+            download(release, tmp_path / "e2e")
+        except DownloadError:
+            assert names(tmp_path / "e2e") == []
+        else:
+            assert (tmp_path / "e2e" / "trainset.csv").read_bytes() == text
+            (tmp_path / "e2e" / "trainset.csv").unlink()
 
 
 def test_real_files_have_the_checksums(e2e_directory, coco_directory):

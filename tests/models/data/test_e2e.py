@@ -23,6 +23,8 @@ MALFORMED = {
     "no table": (",Zizzi is here.\r\n", "nothing where a pair key[value] should be"),
     "half a table": ("name[Zizzi,Zizzi is here.\r\n", "the bracket after 'name' is not closed"),
     "key twice": ('"name[a], name[b]",a is b.\r\n', "'name' is there twice"),
+    "text after a quote": ('name[Zizzi],"Zizzi" is\r\n', "not CSV: ',' expected after '\"'"),
+    "endless cell": (f"name[Zizzi],{'a' * 200_000}\r\n", "not CSV: field larger than field limit"),
     "open quote": ('name[Zizzi],"Zizzi\r\nis here.\r\n', "not CSV: unexpected end of data"),
 }
 
@@ -70,6 +72,16 @@ def test_a_wrong_header(write, header):
     expected = r"line 1: the columns are \[.*\], not \['mr', 'ref'\]"
     with pytest.raises(DataError, match=expected):
         read_e2e(path)
+
+
+def test_a_byte_order_mark(tmp_path):
+    (tmp_path / "trainset.csv").write_bytes((HEADER + GOOD).encode("utf-8-sig"))
+    assert [row.table for row in read_e2e(tmp_path / "trainset.csv")] == [TABLE]
+
+
+def test_a_nul_byte(write):
+    with pytest.raises(DataError, match=r"trainset\.csv, line 3: a NUL byte"):
+        read_e2e(write(HEADER + GOOD + "name[Zizzi],Ziz\0zi\r\n"))
 
 
 def test_a_byte_that_is_not_utf8(tmp_path):

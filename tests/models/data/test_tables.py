@@ -58,3 +58,21 @@ cells = words.map(str.strip).filter(bool)
 def test_what_is_written_is_read(pairs):
     table = tuple(pairs.items())
     assert parse_table(format_table(table)) == table
+
+
+def test_white_space_without_end_is_read_in_one_go():
+    """In time that grows with its length; with its square, this would take an hour."""
+    with pytest.raises(ValueError, match="text outside brackets: 'x'"):
+        parse_table("a[b]," + " " * 1_000_000 + "x")
+
+
+def test_thousands_of_keys():
+    table = tuple((f"key {i}", f"value {i}") for i in range(10_000))
+    assert parse_table(format_table(table)) == table
+
+
+@pytest.mark.parametrize("text", ["a[" * 50_000, "[" * 50_000 + "]" * 50_000, "a[b]x" * 50_000])
+def test_a_long_mistake_is_told_in_short(text):
+    with pytest.raises(ValueError, match="; a table looks like") as caught:
+        parse_table(text)
+    assert len(str(caught.value)) < 300

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from models.errors import DataError
@@ -31,12 +33,21 @@ MALFORMED = {
     '{"a": "b\\nc"}': "a line break in the value of 'a'",
     '{"a": "\\ud800"}': "not UTF-8 text",
     "name[\udce9]": "not UTF-8 text",
+    "name[\x1b[2J]": "a control character, '\\x1b'",
+    '{"a": "\\u001b]0;title\\u0007"}': "a control character, '\\x1b'",
+    f"name[{'a' * 200_000}]": "more than 131,072 characters",
 }
 
 
 @pytest.mark.parametrize("line", [NOTATION, JSON, f" {JSON} \r\n", f"{NOTATION}\n"])
 def test_tables(line):
     assert list(read_lines([line, line], "-", table_of)) == [VAULTS, VAULTS]
+
+
+@pytest.mark.parametrize("value", ["👩\u200d👧", "\u202eabc", "שלום", "<b>&amp;", "\u200f", "a\tb"])
+def test_values_are_text_whatever_they_are(value):
+    for line in (f"name[{value}]", json.dumps({"name": value})):
+        assert list(read_lines([line], "-", table_of)) == [(("name", value),)]
 
 
 def test_json_values_are_text():

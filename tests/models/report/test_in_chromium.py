@@ -7,7 +7,9 @@ import re
 
 import pytest
 
+from models.report.content import Browser, Coloured, Output, Report, TableChoice
 from models.report.page import render
+from models.templates.analysis import StateNGram
 from tests.models.report.chromium import chromium, prefer, resize
 from tests.models.report.example import BROWSER, EVERYTHING, HOSTILE, NGRAMS
 from tests.models.report.wcag import contrast
@@ -139,6 +141,66 @@ def test_hostile_words_are_seen_as_text(page):
     for selector in ("h1", "#facts", "#sentences", "#browser-result", "#ngrams", "#states"):
         assert HOSTILE in find(page, selector).text
     assert page.find_elements("css selector", "[onclick]") == []
+
+
+SCRIPTS = (
+    "<script>document.title = 'obeyed'</script>",
+    "<img src=x onerror=\"document.title = 'obeyed'\">",
+    "<svg/onload=document.title='obeyed'>",
+    "</title></script></noscript><iframe srcdoc=\"<script>parent.document.title='obeyed'</script>",
+    "{{ 7 * 7 }} ${7 * 7} javascript:document.title='obeyed'",
+    "name[a[b]], \U0001f469\u200d\U0001f467 \u2028 ]]> --> &lt;b&gt;",
+)
+
+
+@pytest.mark.parametrize("text", SCRIPTS)
+def test_scripts_are_seen_as_text(driver, text, tmp_path):
+    """Wherever a value of a table or a word can stand, in the page and in what its script shows."""
+    many = ", ".join(f"key {i}[{text}]" for i in range(3))
+    browser = Browser(((1,),), (TableChoice(many, (Output(0, text, [(1, text)], text),)),))
+    words = Coloured((text,), (1,))
+    (tmp_path / "page.html").write_text(
+        render(Report("title", (("fact", text),), sentences=(words,), browser=browser))
+    )
+    driver.get((tmp_path / "page.html").as_uri())
+    assert driver.title == "title"
+    for selector in ("#facts", "#sentences", "#browser-label", "#browser-result"):
+        assert text in find(driver, selector).get_property("textContent")
+    assert driver.find_elements("css selector", "iframe, img, b i, svg:not(.swatch)") == []
+
+
+def test_ten_thousand_keys_are_seen(driver, tmp_path):
+    label = ", ".join(f"key {i}[]" for i in range(10_000))
+    browser = Browser(((1,),), (TableChoice(label, (Output(0, "", [], ""),)),))
+    (tmp_path / "page.html").write_text(render(Report("title", browser=browser)))
+    driver.get((tmp_path / "page.html").as_uri())
+    assert find(driver, "#browser-label").get_property("textContent") == label
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= 1200
+
+
+@pytest.mark.parametrize("mark", ["\u202e", "\u2067", "\u202b", "שלום"])
+def test_right_to_left_marks_turn_nothing_but_their_words(driver, mark, tmp_path):
+    """Words after them stand after them, and numbers read as they should."""
+    words = Coloured((f"{mark}abc", "def", "ghi"), (12, 34, 56))
+    ngrams = (StateNGram((12, 34), 123, ((f"{mark}abc", 45),)),)
+    (tmp_path / "page.html").write_text(render(Report("title", sentences=(words,), ngrams=ngrams)))
+    driver.get((tmp_path / "page.html").as_uri())
+    runs = driver.find_elements("css selector", "#sentences .run")
+    assert [run.rect["x"] for run in runs] == sorted(run.rect["x"] for run in runs)
+    for small in driver.find_elements("css selector", "#sentences small, #ngrams small"):
+        text, places = driver.execute_script(PLACES, small)
+        assert len(text) > 1
+        assert places == sorted(places)
+
+
+PLACES = """
+const text = arguments[0].firstChild, range = document.createRange();
+return [text.data, [...text.data].map((_, i) => {
+  range.setStart(text, i);
+  range.setEnd(text, i + 1);
+  return range.getBoundingClientRect().x;
+})];
+"""
 
 
 def test_curves_are_drawn(page):

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -55,6 +56,15 @@ def train(config: RunConfig, run: Path, *options: str) -> str:
     printed = run.with_suffix(".log").read_text()
     assert code == 0, printed
     return printed
+
+
+def wait_for_line(start: str, run: Path, process: subprocess.Popen[bytes]) -> None:
+    """Until the process has printed something that begins so."""
+    log, deadline = run.with_suffix(".log"), time.monotonic() + PATIENCE
+    while start not in log.read_text():
+        assert process.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.02)
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:

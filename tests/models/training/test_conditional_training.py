@@ -142,7 +142,7 @@ def test_the_model_comes_back(corpus, trained):
 
 
 def test_another_task_is_refused(corpus, uninterrupted):
-    with pytest.raises(RunError, match=r"other settings, see task$"):
+    with pytest.raises(RunError, match="other settings, see task;"):
         fit(replace(CONFIG, task="paraphrase"), corpus, uninterrupted, resume=True)
 
 

@@ -68,11 +68,6 @@ def test_a_resumed_run_runs_later_steps_again(path):
     assert read_metrics(path) == [row(step) for step in range(7)]
 
 
-def test_a_resumed_run_without_a_log_starts_one(path):
-    write(MetricsFile(path, resumed_step=3), range(3, 4))
-    assert read_metrics(path) == [row(3)]
-
-
 def test_a_row_cut_short_is_left_out(path):
     """Wherever it was cut: half a number is a number too."""
     write(MetricsFile(path), range(2))

@@ -182,6 +182,6 @@ def test_a_folder_that_holds_a_run(corpus, uninterrupted):
     ],
 )
 def test_other_settings_are_refused_by_name(changes, names, corpus, uninterrupted):
-    with pytest.raises(RunError, match=f"other settings, see {names}$"):
+    with pytest.raises(RunError, match=f"other settings, see {names};"):
         fit(tiny(**changes), corpus, uninterrupted, resume=True)
     assert len(logged(uninterrupted, "dev/bound")) == EPOCHS
