@@ -156,13 +156,20 @@ def test_masks_of_a_step_and_of_its_segment_do_not_add_up_to_infinity(
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
 @pytest.mark.parametrize("form", [(1, 1), (3, 1), (3, 4)], ids=str)
 def test_compiled_scores_of_nodes_equal_their_plain_twin(form: tuple, dtype: torch.dtype):
-    """Every pair of what scores may be, NaN in the padding included."""
+    """Every pair of what scores may be, NaN in the padding included.
+
+    Where sums would overflow, they are the largest number but for a few roundings.
+    """
     numbers = [0.5, -3.0, torch.finfo(dtype).min, torch.finfo(dtype).max, -torch.inf, torch.nan]
     pairs = torch.cartesian_prod(torch.tensor(numbers), torch.tensor(numbers)).to(dtype)
     steps = pairs[:, 0].expand(3, 4, -1).clone() - normal(3, 4, 1, seed=6).to(dtype)
     segments = pairs[:, 1].expand(*form, -1)
     found = nodes.scores_of_nodes(steps, segments)
-    assert_close(found, sum_of_scores(steps, segments), rtol=0, atol=0, equal_nan=True)
+    few_roundings = 8 * torch.finfo(dtype).eps
+    expected = sum_of_scores(steps, segments)
+    assert_close(found, expected, rtol=few_roundings, atol=0, equal_nan=True)
+    usual = expected.abs() < 1e30
+    assert torch.equal(found[usual], expected[usual])
     grads = normal(3, 4, 5, seed=7).to(dtype)
     assert_close(nodes.sum_over_steps(grads, 3), grads.sum(1, keepdim=True))
     assert_close(nodes.sum_over_steps(grads, 1), grads.sum((0, 1), keepdim=True))

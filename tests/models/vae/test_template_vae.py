@@ -58,9 +58,13 @@ def test_padding_does_not_matter(model, batch):
 
 
 def test_word_dropout_acts_in_training_only(model, batch):
-    words = batch.inputs()
-    assert torch.equal(model.decoder._drop(words, 1.0), words)
-    assert (model.decoder.train()._drop(words, 1.0) == UNKNOWN).all()
+    seen = []
+    model.decoder.embedding.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    states = model.posterior(batch).sample()
+    for training in (False, True):
+        model.decoder.train(training)(batch, states, Knobs(word_dropout=1.0))
+    assert torch.equal(seen[0], batch.inputs())
+    assert (seen[1] == UNKNOWN).all()
 
 
 def test_a_language_model_has_no_posterior(batch):
