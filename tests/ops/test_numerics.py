@@ -151,3 +151,15 @@ def test_cold_relaxations_have_finite_gradients():
         (sample * torch.randn(3, 6, 4)).sum().backward()
         assert sample.isfinite().all()
         assert emissions.grad.isfinite().all()
+
+
+def test_a_last_step_whose_only_state_is_far_below_what_cannot_be_reached():
+    """State 0 has the best score of the last step, and no move leads there."""
+    for dtype in (torch.float32, torch.float64):
+        emissions = torch.tensor([[20.0, -20.0, 0.0], [10.0, -20.0, 0.0]], dtype=dtype)
+        transitions = torch.full((3, 3), -torch.inf, dtype=dtype)
+        transitions[1, 2] = -1e19
+        dist = LinearChainCRF(emissions, transitions)
+        torch.testing.assert_close(dist.log_partition, torch.tensor(-1e19, dtype=dtype))
+        assert dist.argmax.tolist() == [1, 2]
+        torch.testing.assert_close(dist.marginals[:, 1:], torch.eye(2, dtype=dtype))

@@ -33,9 +33,10 @@ def filter(chain: Chain) -> tuple[Filtered, None]:
     with full_precision(chain.emissions.device):
         edges = Edges(transitions_without_padding(chain))
         filtered, norm = _filter(chain, edges)
-        trust = TRUST[norm.dtype] / norm[:-1].clamp_(max=1)  # what was lost was lost before this
-        any_small = _any_small(filtered, trust, chain.lengths)
-        if any_small and _any_underflow(chain, edges, filtered, trust):
+        trust = TRUST[norm.dtype] / norm[:-1].clamp(max=1)  # what was lost was lost before this
+        lost = norm <= TRUST[norm.dtype]  # the weights of a step: none is left to be divided
+        any_small = _any_small(filtered, trust, lost, chain.lengths)
+        if any_small and _any_underflow(chain, edges, filtered, trust, lost):
             filtered = _filter_in_log_space(chain, edges)
     return filtered, None
 
@@ -75,20 +76,22 @@ def _log_z(log_total: Tensor, log_norm: Tensor, lengths: Tensor) -> Tensor:
     return torch.where(lengths > 0, log_z, 0.0)
 
 
-def _any_small(filtered: Filtered, trust: Tensor, lengths: Tensor) -> bool:
-    """Is any sum too small to trust?"""
-    small = filtered.incoming[1:].amin(-1, keepdim=True) <= trust
+def _any_small(filtered: Filtered, trust: Tensor, lost: Tensor, lengths: Tensor) -> bool:
+    """Is any sum too small to trust, or are all weights of a step?"""
+    small = (filtered.incoming[1:].amin(-1, keepdim=True) <= trust) | lost[1:]
     return bool((small & active_steps(lengths, len(filtered.incoming))[1:]).any())
 
 
-def _any_underflow(chain: Chain, edges: Edges, filtered: Filtered, trust: Tensor) -> bool:
-    """Is any of the small sums not empty?"""
+def _any_underflow(
+    chain: Chain, edges: Edges, filtered: Filtered, trust: Tensor, lost: Tensor
+) -> bool:
+    """Is any of the small sums not empty, or any step whose weights are lost possible?"""
     incoming, emissions = filtered.incoming, chain.emissions.transpose(0, 1)
     possible = (incoming > 0) & (emissions > -torch.inf)
     allowed = (edges.scores > -torch.inf).to(incoming.dtype)
     ways = edges.products(possible[:-1].to(incoming.dtype), allowed)
-    small = (incoming[1:] <= trust) & active_steps(chain.lengths, len(incoming))[1:]
-    return bool((small & (ways > 0)).any())
+    small = ((incoming[1:] <= trust) & (ways > 0)) | (lost[1:] & possible[1:])
+    return bool((small & active_steps(chain.lengths, len(incoming))[1:]).any())
 
 
 def _filter_in_log_space(chain: Chain, edges: Edges) -> Filtered:
