@@ -157,7 +157,6 @@ setup(
     license="MIT",
     keywords=KEYWORDS,
     classifiers=CLASSIFIERS,
-    url="https://pypi.org/project/structdist/",
     project_urls={"Gumbel-CRF, the paper": "https://arxiv.org/abs/2011.14244"},
     python_requires=">=3.10",
     packages=find_packages(include=["structdist", "structdist.*"]),
