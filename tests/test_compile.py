@@ -134,13 +134,17 @@ def assert_same_when_compiled(ask: Callable, example: BaseExample, compiler: str
     assert_close(found, value_and_gradients(function, example))
 
 
+def assert_case(structure: Structure, case: tuple[str, str]) -> None:
+    quantity, compiler = case
+    ask = QUANTITIES[structure.name][quantity]
+    assert_same_when_compiled(ask, example_of(structure), compiler)
+
+
 @over(backends="first", case=cases)
 def test_a_whole_graph_gives_the_eager_answer(
     structure: Structure, backend: str, case: tuple[str, str]
 ):
-    quantity, compiler = case
-    ask = QUANTITIES[structure.name][quantity]
-    assert_same_when_compiled(ask, example_of(structure), compiler)
+    assert_case(structure, case)
 
 
 @pytest.mark.slow
@@ -148,9 +152,7 @@ def test_a_whole_graph_gives_the_eager_answer(
 def test_every_backend_gives_the_eager_answer(
     structure: Structure, backend: str, case: tuple[str, str]
 ):
-    quantity, compiler = case
-    ask = QUANTITIES[structure.name][quantity]
-    assert_same_when_compiled(ask, example_of(structure), compiler)
+    assert_case(structure, case)
 
 
 @over(backends="first", draw=["sample", "rsample"])
