@@ -1,6 +1,6 @@
 """`python -m benchmarks`."""
 
-from models.idle_threads import wait_passively
+from models.process import wait_passively
 
 if __name__ == "__main__":
     wait_passively()  # before anything imports torch

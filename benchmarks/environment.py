@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from models.idle_threads import CHOICES
+from models.process import CHOICES
 from structdist.ops import backends
 
 ROOT = Path(__file__).parent.parent

@@ -125,7 +125,7 @@ def test_models_use_only_public_names(path: Path):
 
 # The packages and root modules of `models`, in order: each imports only those before it.
 MODELS = (
-    *("errors", "files", "locks", "idle_threads", "data", "metrics", "restaurants", "corpora"),
+    *("errors", "files", "locks", "process", "data", "metrics", "restaurants", "corpora"),
     *(
         "config",
         "surface",

@@ -26,6 +26,38 @@ class LSTM(nn.LSTM):
             return super().forward(inputs.to(self.weight_ih_l0.dtype), state)
 
 
+class BothWays(nn.LSTM):
+    """An LSTM that reads sentences of different lengths from either end, batch first.
+
+    It has the parameters of the bidirectional LSTM of torch, and answers as that does for packed
+    sentences; but on a CPU, packed ones are read word by word, in twice the time.
+    """
+
+    def __init__(self, inputs: int, size: int, layers: int = 1) -> None:
+        super().__init__(inputs, size, layers, batch_first=True, bidirectional=True)
+
+    def forward(self, inputs, lengths):  # type: ignore[no-untyped-def]
+        """Hidden [B, T, 2 H] of inputs [B, T, D]; what it is in the padding means nothing."""
+        steps = torch.arange(inputs.shape[1], device=inputs.device)
+        turned = (lengths.unsqueeze(-1) - 1 - steps).remainder(len(steps)).unsqueeze(-1)
+        hidden = inputs
+        for layer in range(self.num_layers):
+            ahead = self._read(hidden, f"l{layer}")
+            back = self._read(hidden.take_along_dim(turned, 1), f"l{layer}_reverse")
+            hidden = torch.cat([ahead, back.take_along_dim(turned, 1)], -1)
+        return hidden
+
+    def _read(self, inputs: Tensor, layer: str) -> Tensor:
+        kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        weights = [getattr(self, f"{kind}_{layer}") for kind in kinds]
+        device = inputs.device.type
+        with torch.autocast(device, enabled=device != "cpu" and torch.is_autocast_enabled(device)):
+            inputs = inputs.to(weights[0].dtype) if device == "cpu" else inputs
+            start = inputs.new_zeros(1, len(inputs), self.hidden_size)
+            options = (True, 1, 0.0, self.training, False, True)
+            return torch.lstm(inputs, (start, start), weights, *options)[0]
+
+
 class Dropout(nn.Module):
     """The dropout of torch, but each 64-bit random number decides for four values.
 

@@ -1,4 +1,4 @@
-"""Both command lines let torch's idle threads sleep, unless the user has chosen otherwise."""
+"""Threads sleep while they wait and freed memory is kept, unless the user has chosen otherwise."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from models.idle_threads import CHOICES, POLICY, wait_passively
+from models.process import CHOICES, POLICY, wait_passively
 
 ROOT = Path(__file__).parent.parent
 COMMANDS = (["benchmarks", "--help"], ["models", "data", "--help"])
@@ -49,3 +49,35 @@ def test_any_choice_of_the_user_is_left_alone(name: str, monkeypatch: pytest.Mon
     monkeypatch.setenv(name, "1")
     wait_passively()
     assert [choice for choice in CHOICES if choice in os.environ] == [name]
+
+
+PAGE_FAULTS = """
+import resource, sys
+from models.process import keep_freed_memory
+if "keep" in sys.argv:
+    keep_freed_memory()
+import torch
+for _ in range(5):
+    torch.ones(10_000_000)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(20):
+    torch.ones(10_000_000)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a setting of the C library of Linux")
+def test_memory_that_is_kept_needs_fewer_new_pages() -> None:
+    def faults(*arguments: str, **chosen: str) -> int:
+        kept = {name: value for name, value in os.environ.items() if "MALLOC" not in name}
+        command = [sys.executable, "-c", PAGE_FAULTS, *arguments]
+        done = subprocess.run(
+            command, env={**kept, **chosen}, cwd=ROOT, capture_output=True, text=True, check=True
+        )
+        return int(done.stdout)
+
+    given_back = faults()
+    if given_back < 100:
+        pytest.skip("this C library keeps freed memory by itself")
+    assert faults("keep") < given_back / 2
+    assert faults("keep", MALLOC_ARENA_MAX="8") > given_back / 2  # the user has chosen
