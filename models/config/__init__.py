@@ -156,6 +156,8 @@ class TrainingConfig:
         seed: Seed of the parameters, the order of the sentences and all draws.
         patience: Stop after so many epochs without a better dev set; 0 for never.
         dev_sentences: How many of the dev set to look at after each epoch; 0 for all.
+        dev_samples: Templates drawn for each of them; their NLL, by importance sampling, is logged
+            if there are more than one.
         checkpoint_every: Steps between checkpoints to resume from.
         variance_every: Steps between measurements of the gradient's variance; 0 for never.
     """
@@ -167,11 +169,12 @@ class TrainingConfig:
     seed: int = 0
     patience: int = 0
     dev_sentences: int = 0
+    dev_samples: int = 1
     checkpoint_every: int = 100
     variance_every: int = 0
 
     def __post_init__(self) -> None:
-        _require(self, epochs=1, learning_rate=0, checkpoint_every=1)
+        _require(self, epochs=1, learning_rate=0, checkpoint_every=1, dev_samples=1)
         _require(self, patience=0, dev_sentences=0, variance_every=0)
         if self.final_learning_rate is not None and self.final_learning_rate < 0:
             raise SettingError("final_learning_rate must not be negative")

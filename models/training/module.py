@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import asdict
 from typing import Any
 
@@ -22,6 +24,7 @@ from structdist import __version__
 TRAINING, VALIDATION, VARIANCE = range(3)  # what random numbers are drawn for
 LOG_EVERY = 10  # steps
 HOPELESS = 1e12  # a loss, or gradient norm, from which no run comes back
+CPU_SECONDS_KEY = "structdist_cpu_seconds"
 OBJECTIVE_KEY = "structdist_objective"  # where it keeps what the estimator has learnt
 
 
@@ -48,6 +51,7 @@ class TrainingModule(lightning.LightningModule):
         self._knobs = Knobs()
         self._dev = Tally()
         self.dev_scores: Scores | None = None
+        self.cpu_seconds = self._step_began = 0.0  # in steps of training, by this process
 
     def knobs(self) -> Knobs:
         """The values that the schedules have at this step."""
@@ -62,11 +66,18 @@ class TrainingModule(lightning.LightningModule):
         for logger in self.loggers:
             logger.log_metrics({**metrics, "epoch": self.current_epoch}, self.global_step - 1)
 
+    def on_train_batch_start(self, *_: Any) -> None:
+        self._step_began = time.process_time()
+
     def training_step(self, batch: Batch, index: int) -> Tensor:
         self.seed_draws(TRAINING, self.global_rank)
         self._knobs = self.knobs()
         self._set_learning_rate()
-        loss = self.objective.loss(self.model, batch, self._knobs)
+        try:
+            loss = self.objective.loss(self.model, batch, self._knobs)
+        except FloatingPointError as error:
+            norm = float(self._gradient_norm)
+            raise TrainingDivergedError(self.global_step, math.nan, norm) from error
         self._loss = loss.detach()
         self.log("train/loss", self._loss, prog_bar=True, logger=False)
         return loss
@@ -91,6 +102,7 @@ class TrainingModule(lightning.LightningModule):
         self._gradient_norm = norm
 
     def on_train_batch_end(self, *_: Any) -> None:
+        self.cpu_seconds += time.process_time() - self._step_began
         if self.global_step % LOG_EVERY == 0:
             measured = {"loss": float(self._loss), "gradient_norm": float(self._gradient_norm)}
             logged = {f"train/{name}": value for name, value in measured.items()}
@@ -105,18 +117,20 @@ class TrainingModule(lightning.LightningModule):
         self._dev = Tally()
 
     def validation_step(self, batch: Batch, index: int) -> None:
-        self._dev.add(self.model, batch, num_samples=1)
+        self._dev.add(self.model, batch, self.config.training.dev_samples)
 
     def on_validation_epoch_end(self) -> None:
         """Every process looks at the whole dev set, with the same draws."""
         self.dev_scores = self._dev.scores()
         found = {"bound": self.dev_scores.bound, **asdict(self.dev_scores)}
-        del found["nll"]  # of one sample: no better than the bound
+        if self.config.training.dev_samples == 1:
+            del found["nll"]  # no better than the bound
         shown = {f"dev/{k}": float(v) for k, v in found.items() if v is not None}
-        self.record(shown)
+        self.record(shown | {"train/cpu_seconds": self.cpu_seconds})
         self.log_dict(shown, logger=False, sync_dist=True)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint[CPU_SECONDS_KEY] = self.cpu_seconds
         checkpoint[OBJECTIVE_KEY] = self.objective.state_dict()
         checkpoint[RUN_KEY] = {
             "config": self.config.as_dict(),
@@ -128,6 +142,7 @@ class TrainingModule(lightning.LightningModule):
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         self.objective.load_state_dict(checkpoint.get(OBJECTIVE_KEY, {}))
+        self.cpu_seconds = checkpoint.get(CPU_SECONDS_KEY, 0.0)
 
 
 def _mix(*numbers: int) -> int:

@@ -26,26 +26,30 @@ class Estimates(NamedTuple):
     """Per sentence [B]."""
 
     log_likelihood: Tensor  # log mean of p(x, z) / q(z | x): importance sampling
-    elbo: Tensor  # mean of log p(x, z), plus H[q]
+    words: Tensor  # mean of log p(x | z)
+    states: Tensor  # mean of log p(z)
     entropy: Tensor  # H[q]
+
+    @property
+    def elbo(self) -> Tensor:
+        return self.words + self.states + self.entropy
 
 
 @torch.no_grad()
 def importance_estimates(
     model: TemplateVAE, batch: Batch, posterior: LinearChainCRF, num_samples: int
 ) -> Estimates:
-    """Estimates log p(x) and the bound on it from the same samples of q."""
+    """Estimates log p(x) and the parts of the bound on it from the same samples of q."""
     log_sum = torch.full(batch.lengths.shape, -math.inf, device=batch.lengths.device)
-    log_p_sum = torch.zeros_like(log_sum)
+    words = states = torch.zeros_like(log_sum)
     for done in range(0, num_samples, CHUNK):
-        states = posterior.sample((min(CHUNK, num_samples - done),))
-        log_p = model.log_joint(batch, states).total()  # [S, B]
-        log_weights = log_p - posterior.log_prob(states)
-        log_sum = torch.logaddexp(log_sum.to(log_p.dtype), log_weights.logsumexp(0))
-        log_p_sum = log_p_sum + log_p.sum(0)
-    entropy = posterior.entropy()
-    log_likelihood = log_sum - math.log(num_samples)
-    return Estimates(log_likelihood, log_p_sum / num_samples + entropy, entropy)
+        templates = posterior.sample((min(CHUNK, num_samples - done),))
+        joint = model.log_joint(batch, templates)  # [S, B]
+        log_weights = joint.total() - posterior.log_prob(templates)
+        log_sum = torch.logaddexp(log_sum.to(log_weights.dtype), log_weights.logsumexp(0))
+        words, states = words + joint.words.sum(0), states + joint.states.sum(0)
+    means = words / num_samples, states / num_samples
+    return Estimates(log_sum - math.log(num_samples), *means, posterior.entropy())
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,8 @@ class Scores:
     nll: float
     ppl: float  # exp(total NLL / total words)
     neg_elbo: float | None = None  # without templates there is none, nor what follows
+    word_nats: float | None = None  # -log p(x | z); the bound has these two, less the entropy
+    state_nats: float | None = None  # -log p(z)
     entropy: float | None = None
     entropy_share: float | None = None  # of the largest possible entropy, n log K
     position_entropy_share: float | None = None  # of the MAP state at a position, of log K
@@ -82,7 +88,8 @@ class Tally:
 
     def __init__(self) -> None:
         self.sentences = self.words = 0
-        self.log_likelihood = self.elbo = self.entropy = self.largest_entropy = 0.0
+        self.log_likelihood = self.largest_entropy = 0.0
+        self.log_p_words = self.log_p_states = self.entropy = 0.0
         self.states: Tensor | None = None  # counts of MAP states at each position [T, K]
 
     @torch.no_grad()
@@ -95,7 +102,8 @@ class Tally:
         posterior = model.posterior(batch)
         estimates = importance_estimates(model, batch, posterior, num_samples)
         self.log_likelihood += float(estimates.log_likelihood.double().sum())
-        self.elbo += float(estimates.elbo.double().sum())
+        self.log_p_words += float(estimates.words.double().sum())
+        self.log_p_states += float(estimates.states.double().sum())
         self.entropy += float(estimates.entropy.double().sum())
         num_states = posterior.event_shape[-1]
         self.largest_entropy += float(batch.lengths.sum()) * math.log(num_states)
@@ -122,7 +130,9 @@ class Tally:
         return Scores(
             nll,
             ppl,
-            -self.elbo / self.sentences,
+            -(self.log_p_words + self.log_p_states + self.entropy) / self.sentences,
+            -self.log_p_words / self.sentences,
+            -self.log_p_states / self.sentences,
             self.entropy / self.sentences,
             self.entropy / self.largest_entropy,
             _position_entropy_share(self.states),

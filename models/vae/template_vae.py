@@ -28,12 +28,15 @@ class InferenceNetwork(nn.Module):
         """The posterior over templates, batch shape [B], event shape [T, K].
 
         In training, `context_dropout` is the share of sentences whose words are scored alone.
+        Weights beyond all bounds, whose scores are no numbers, are a `FloatingPointError`.
         """
         words = self.dropout(self.embedding(batch.words))
         scores = self.scores(self.dropout(self.lstm(words, batch.lengths)))
         if self.word_scores is not None:
             rate = knobs.context_dropout if self.training else 0.0
             scores = drop_sentences(scores, rate) + self.word_scores(words)
+        if not scores.isfinite().all():
+            raise FloatingPointError("scores of states are not finite")
         return self.crf(scores, batch.lengths)
 
 

@@ -91,7 +91,7 @@ def test_evaluate(folder, tmp_path, capsys):
     assert written["checkpoint"] == {"name": "best", "step": 2}
     assert (written["split"], written["sentences"], written["samples"]) == ("test", 4, 5)
     scores = {"nll", "ppl", "neg_elbo", "entropy", "entropy_share", "position_entropy_share"}
-    assert written["scores"].keys() == scores | {"states_in_use"}
+    assert written["scores"].keys() == scores | {"states_in_use", "word_nats", "state_nats"}
     assert written["recovery"] is None
 
 

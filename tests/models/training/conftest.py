@@ -56,11 +56,14 @@ def logged(run: Path, metric: str) -> list[float]:
     return [float(row["value"]) for row in rows if row["metric"] == metric]
 
 
+CPU_SECONDS = "train/cpu_seconds"
+
+
 def outcome(run: Path) -> dict[str, Any]:
-    """All that a run leaves: its log, weights and the optimizer's state."""
+    """All that a run leaves, but for the time it took: log, weights, the optimizer's state."""
     last, best = (load_checkpoint(checkpoint_path(run, name)) for name in ("last", "best"))
     return {
-        "metrics": (run / "metrics.csv").read_text(),
+        "metrics": [r for r in read_metrics(run / "metrics.csv") if r["metric"] != CPU_SECONDS],
         "step": last["global_step"],
         "weights": _plain(last["state_dict"]),
         "optimizer": _plain(last["optimizer_states"]),

@@ -68,6 +68,14 @@ def test_an_estimator_that_learns_goes_on_from_what_it_learnt(corpus, tmp_path):
     assert unmeasured.objective.state_dict() == whole.objective.state_dict()
 
 
+def test_time_is_counted_over_all_parts_of_a_run(corpus, tmp_path):
+    assert not survives(Bomb("on_train_batch_end", STEPS + 2), TINY, corpus, tmp_path)
+    fit(TINY, corpus, tmp_path, resume=True)
+    seconds = logged(tmp_path, "train/cpu_seconds")
+    assert len(seconds) == EPOCHS
+    assert 0 < seconds[0] < seconds[1] < seconds[2]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize(("hook", "n"), ALL_POINTS)

@@ -95,6 +95,7 @@ def test_bound_lies_above_the_likelihood(model, batch):
     torch.manual_seed(0)
     scores = evaluate(model, [batch], 1000)
     assert scores.neg_elbo > scores.nll
+    assert scores.neg_elbo == pytest.approx(scores.word_nats + scores.state_nats - scores.entropy)
     assert scores.bound == scores.neg_elbo
 
 
