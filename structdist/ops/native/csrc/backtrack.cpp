@@ -55,14 +55,16 @@ template <class T> class LogWeights {
     }
     const T* emission = static_cast<const T*>(c_.emissions) + c_.at(n, t);
     const double shift = f_.shift[n * c_.num_steps + t];
-    for (int64_t j = 0; j < k; ++j) out[j] = bounded(emission[j]) - shift;
-    if (t == 0) return;
+    if (t == 0) {
+      for (int64_t j = 0; j < k; ++j) out[j] = bounded(emission[j]) - shift;
+      return;
+    }
     const T* q = static_cast<const T*>(f_.incoming) + c_.row<T>(n, t);
     const double* peak = column_peak_.data();
     for (size_t j = 0; j < log_q_.size(); ++j)
-      log_q_[j] = fast_log<T>(q[j] >= trust<T>() ? q[j] : T(1));
+      log_q_[j] = q[j] >= trust<T>() ? fast_log<T>(q[j]) : -std::numeric_limits<T>::infinity();
     for (int64_t j = 0; j < k; ++j)
-      out[j] = q[j] >= trust<T>() ? out[j] + peak[j] + double(log_q_[j]) : kMinusInf;
+      out[j] = (bounded(emission[j]) - shift) + peak[j] + double(log_q_[j]);
   }
 
  private:
@@ -145,7 +147,9 @@ template <class T> class RelaxedBacktrack {
         log_weights_(c, f, pack.shared.column_peak),
         prefix_(k_),
         logits_(kp_, kMinusInf),
-        soft_(kp_) {}
+        soft_(kp_),
+        column_(k_),
+        zeros_(k_, T(0)) {}
 
   void run(int64_t index) {
     const Block block(c_, index);
@@ -168,13 +172,11 @@ template <class T> class RelaxedBacktrack {
 
   void choose(int64_t s, int64_t n, int64_t t, const double* prefix) {
     const int64_t at = (s * c_.num_chains + n) * c_.num_steps + t;
+    const bool last = t + 1 == c_.length(n);
+    const T* gumbel = d_.noise ? static_cast<const T*>(d_.noise) + at * k_ : zeros_.data();
+    const T* moves = last ? zeros_.data() : scores_into(d_.path[at + 1], n, t);
     double* logits = logits_.data();
-    std::copy_n(prefix, k_, logits);
-    if (d_.noise) {
-      const T* gumbel = static_cast<const T*>(d_.noise) + at * k_;
-      for (int64_t i = 0; i < k_; ++i) logits[i] += double(gumbel[i]);
-    }
-    if (t + 1 < c_.length(n)) add_moves_into(d_.path[at + 1], n, t);
+    for (int64_t i = 0; i < k_; ++i) logits[i] = prefix[i] + double(gumbel[i]) + bounded(moves[i]);
     const double peak = max_of(logits, kp_);
     int64_t chosen = 0;
     while (chosen + 1 < k_ && !(logits[chosen] >= peak)) ++chosen;
@@ -182,15 +184,12 @@ template <class T> class RelaxedBacktrack {
     relax(peak, d_.temperature_of(s, n), static_cast<T*>(d_.soft) + at * k_);
   }
 
-  void add_moves_into(int64_t j, int64_t n, int64_t t) {
-    double* logits = logits_.data();
-    if (c_.shared()) {
-      const T* scores = &pack_.shared.scores_t[j * kp_];
-      for (int64_t i = 0; i < k_; ++i) logits[i] += bounded(scores[i]);
-    } else {
-      const T* into = static_cast<const T*>(c_.transitions) + c_.edge(n, t) + j;
-      for (int64_t i = 0; i < k_; ++i) logits[i] += bounded(into[i * k_]);
-    }
+  // Of the moves from each state at step t into state j [K].
+  const T* scores_into(int64_t j, int64_t n, int64_t t) {
+    if (c_.shared()) return &pack_.shared.scores_t[j * kp_];
+    const T* into = static_cast<const T*>(c_.transitions) + c_.edge(n, t) + j;
+    for (int64_t i = 0; i < k_; ++i) column_[i] = into[i * k_];
+    return column_.data();
   }
 
   // Zeros where there is no path, hence nothing to relax.
@@ -211,7 +210,8 @@ template <class T> class RelaxedBacktrack {
   int64_t k_, kp_;
   LogWeights<T> log_weights_;
   std::vector<double> prefix_, logits_;
-  std::vector<T> soft_;
+  std::vector<T> soft_, column_;
+  const std::vector<T> zeros_;
 };
 
 template <class T> class RelaxedBacktrackAdjoint {
