@@ -66,7 +66,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         usage=f"{PROGRAM} {command.USAGE}",
         description=f"{COMMANDS[name]}\n\n{command.DETAILS}",
         formatter_class=HelpFormatter,
-        allow_abbrev=False,
     )
     try:
         command.add_arguments(parser)
@@ -94,7 +93,7 @@ class Parser(ArgumentParser):
     """
 
     def __init__(self, *args: Any, given: Sequence[str] = (), **options: Any) -> None:
-        super().__init__(*args, **options)
+        super().__init__(*args, allow_abbrev=False, **options)
         self.given = given
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:

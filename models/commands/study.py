@@ -72,8 +72,8 @@ def _carry_out(study: Study, options: Any) -> None:
         runner.run(show)
     done = sum(job.state == DONE for job in runner.jobs)
     again = f"study {study.path}" + (f" --folder {options.folder}" if options.folder else "")
-    if runner.stopped_by:
-        raise StoppedError(runner.stopped_by, f"{done} of {len(runner.jobs)} runs", again)
+    if runner.signals:
+        raise StoppedError(runner.signals[0], f"{done} of {len(runner.jobs)} runs", again)
     problems = [f"{job.run.name} {job.state}: {job.problem}" for job in runner.jobs if job.problem]
     if problems:
         raise StudyFailedError(

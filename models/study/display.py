@@ -40,7 +40,9 @@ def _table(jobs: Sequence[Job]) -> Table:
 
 
 def _cells(job: Job) -> tuple[str, ...]:
-    """Name, state, and how far its training is."""
+    """Name, state, and how far its training is, or what is wrong."""
+    if job.problem:
+        return job.run.name, job.state, job.problem, "", ""
     metric = nll_metric([job.run])
     values, seconds = epochs(job.run, metric), epochs(job.run, "train/cpu_seconds")
     return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from models.study.plan import StudyRun
 from models.study.progress import epochs
 from models.study.tables import Groups, cpu_minutes
 
-WIDTH, HEIGHT = 760, 420
+WIDTH, HEIGHT = 820, 420
 LEFT, RIGHT, TOP, BOTTOM = 60, 540, 30, 370  # of the area of the curves
 # Far apart for most kinds of colour blindness: Okabe and Ito (2008).
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
@@ -36,11 +37,11 @@ def plot(groups: Groups, metric: str, across: str) -> str:
     """An SVG of the metric after each epoch, against `epoch` or `CPU minutes`."""
     curves = {label: _curve(runs, metric, across) for label, runs in groups.items()}
     curves = {label: curve for label, curve in curves.items() if curve}
-    every = [point for curve in curves.values() for point in curve]
+    every = [point for curve in curves.values() for point in curve] or [(0.0, 0.0, 0.0, 0.0)]
     x_axis = Axis.over([point[0] for point in every], LEFT, RIGHT)
     # Early values are far off: the axis begins where every curve has half its way behind it.
-    highest = max(max(point[3] for point in curve[len(curve) // 2 :]) for curve in curves.values())
-    y_axis = Axis.over([min(point[2] for point in every), highest], BOTTOM, TOP).rounded()
+    later = [point[3] for curve in curves.values() for point in curve[len(curve) // 2 :]]
+    y_axis = Axis.over([min(point[2] for point in every), *later], BOTTOM, TOP).rounded()
     bands = []
     for look, (label, curve) in enumerate(curves.items()):
         places = [(x_axis.place(x), *map(y_axis.place, values)) for x, *values in curve]
@@ -62,12 +63,14 @@ def _curve(
     runs: Sequence[StudyRun], metric: str, across: str
 ) -> list[tuple[float, float, float, float]]:
     """Means of where and what, the lowest and the highest, after each epoch that all runs have."""
-    values = zip(*(epochs(run, metric) for run in runs), strict=False)
-    times = zip(*map(cpu_minutes, runs), strict=False)
-    if across == "epoch":
-        return [(float(n), mean(own), min(own), max(own)) for n, own in enumerate(values, 1)]
-    pairs = zip(times, values, strict=False)
-    return [(mean(time), mean(own), min(own), max(own)) for time, own in pairs]
+    values = list(zip(*(epochs(run, metric) for run in runs), strict=False))
+    numbers = [(float(epoch),) for epoch in range(1, len(values) + 1)]
+    places = numbers if across == "epoch" else zip(*map(cpu_minutes, runs), strict=False)
+    return [
+        (mean(place), mean(own), min(own), max(own))
+        for place, own in zip(places, values, strict=False)
+        if all(map(math.isfinite, own))
+    ]
 
 
 def _path(places: Sequence[tuple[float, float]]) -> str:

@@ -40,7 +40,7 @@ def write_report(study: Study) -> Path:
         for runs in study.groups().values()
     }
     ended = {label: runs for label, runs in groups.items() if runs}
-    sections = [*_opening(study), *(_tables(study, ended) if ended else ["No run has ended yet."])]
+    sections = [*_opening(study), *(_tables(study, ended) if ended else ["No run is done yet."])]
     drawn = ended | {f"{run.name} (unfinished)": [run] for run in left_out if _is_drawn(run)}
     if drawn:
         metric = nll_metric(study.runs)
@@ -91,7 +91,7 @@ def _tables(study: Study, groups: Groups) -> Iterator[str]:
     if minutes is not None:
         yield "## At equal CPU time"
         yield (
-            f"{name} after shares of the {minutes:.0f} CPU minutes that the quickest run with "
+            f"{name} after shares of the {minutes:.3g} CPU minutes that the quickest run with "
             "templates trained for, on the line between the epochs before and after; where "
             "training took less, the last value. Learning rates fall over the epochs of each run: "
             "before its end a run is worse than one planned for that time would be."

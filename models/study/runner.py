@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from models.errors import RunError
+from models.errors import DataError, RunError
 from models.files import read_text, telling
 from models.locks import locked
 from models.study.plan import Study, StudyRun
@@ -36,32 +36,44 @@ class Job:
 
     def advance(self) -> None:
         """Start the next stage, if there is one."""
-        stage = next(self.stages, None)
-        self.process = None if stage is None else _started(stage, self.run)
-        self.state = DONE if stage is None else stage.doing
+        self.process = None
+        with self.failing():
+            stage = next(self.stages, None)
+            self.process = None if stage is None else _started(stage, self.run)
+            self.state = DONE if stage is None else stage.doing
 
     def look(self, stopping: bool) -> None:
         """Go on, if its process has ended well."""
         if self.process is None or self.process.poll() is None:
             return
-        if self.process.returncode == 0 and not stopping:
+        if stopping:
+            self.process, self.state = None, STOPPED
+        elif self.process.returncode == 0:
             self.advance()
-            return
-        self.state = STOPPED if stopping else FAILED
-        self.problem = "" if stopping else _told(self.run)
-        self.process = None
+        else:
+            self.process, self.state, self.problem = None, FAILED, _told(self.run)
+
+    @contextmanager
+    def failing(self) -> Iterator[None]:
+        """What is wrong with the folder of a run stops no other."""
+        try:
+            yield
+        except (DataError, RunError) as error:
+            self.state, self.problem = FAILED, str(error)
 
 
 class Runner:
     """Carries a study out. What other processes train, it waits for."""
 
     def __init__(self, study: Study, processes: int) -> None:
-        self.study, self.processes, self.stopped_by = study, processes, 0
+        self.study, self.processes = study, processes
         self.jobs: list[Job] = []
+        self.signals: list[int] = []  # received
+        self._passed_on = 0  # how many of them
 
     def run(self, show: Callable[[Sequence[Job]], None]) -> None:
         """To the end, or until a signal; `show` is called again and again."""
-        with locked(self.study.folder), self._signals_passed_on():
+        with locked(self.study.folder), self._receiving_signals():
             self.jobs = [self._job(run) for run in self.study.runs]
             try:
                 while self._advance():
@@ -75,33 +87,35 @@ class Runner:
 
     def _job(self, run: StudyRun) -> Job:
         job = Job(run, stages_to_do(self.study, run))
-        try:
+        with job.failing():
             if different := conflicts(run):
-                job.state, job.problem = DIFFERENT, f"see {', '.join(different)}; it is left alone"
+                job.state, job.problem = DIFFERENT, f"{', '.join(different)}; it is left alone"
             elif next(stages_to_do(self.study, run), None) is None:
                 job.state = DONE
-        except RunError as error:
-            job.state, job.problem = FAILED, str(error)
         return job
 
     def _advance(self) -> bool:
         """Look after processes that have ended, start others; false when nothing is left to do."""
+        if len(self.signals) > self._passed_on:
+            self._passed_on = len(self.signals)
+            self._stop()
+        stopping = self._passed_on > 0
         for job in self.jobs:
-            job.look(stopping=self.stopped_by > 0)
-        for job in (job for job in self.jobs if job.state in (WAITING, ELSEWHERE)):
-            if self.stopped_by == 0 and len(self._running()) < self.processes:
+            job.look(stopping)
+        waiting = [job for job in self.jobs if job.state in (WAITING, ELSEWHERE) and not stopping]
+        for job in waiting:
+            if len(self._running()) < self.processes:
                 job.state = ELSEWHERE if _is_in_use(job.run) else WAITING
                 if job.state == WAITING:
                     job.advance()
-        waiting = any(job.state in (WAITING, ELSEWHERE) for job in self.jobs)
-        return bool(self._running()) or (waiting and self.stopped_by == 0)
+        return bool(self._running() or waiting)
 
     def _running(self) -> list[subprocess.Popen[bytes]]:
         return [job.process for job in self.jobs if job.process is not None]
 
     @contextmanager
-    def _signals_passed_on(self) -> Iterator[None]:
-        """To the processes: the first lets them save and stop, another stops them at once."""
+    def _receiving_signals(self) -> Iterator[None]:
+        """They are passed on: the first lets processes save and stop, another ends them at once."""
         heeded = {number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN}
         before = {number: signal.signal(number, self._receive) for number in heeded}
         try:
@@ -111,8 +125,7 @@ class Runner:
                 signal.signal(number, handler)
 
     def _receive(self, number: int, _: Any) -> None:
-        self.stopped_by = number
-        self._stop()
+        self.signals.append(number)
 
     def _stop(self) -> None:
         for process in self._running():

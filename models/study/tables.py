@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from statistics import mean, stdev
+
+import numpy as np
 
 from models.files import read_json
 from models.report.content import Grid
@@ -97,7 +98,7 @@ def budget_table(groups: Groups, metric: str, minutes: float) -> Grid:
     """The metric after equal CPU times."""
 
     def after_each(run: StudyRun) -> Values:
-        times = {f"{name}: {share * minutes:.0f} min": share for name, share in BUDGETS.items()}
+        times = {f"{name}: {share * minutes:.3g} min": share for name, share in BUDGETS.items()}
         return {name: value_at(run, metric, share * minutes) for name, share in times.items()}
 
     return _table(groups, after_each)
@@ -108,13 +109,7 @@ def value_at(run: StudyRun, metric: str, minutes: float) -> float | None:
     values, times = epochs(run, metric), cpu_minutes(run)
     if not times or minutes < times[0]:
         return None
-    after = bisect_left(times, minutes)
-    if after == len(times):
-        return values[-1]
-    if after == 0:
-        return values[0]
-    way = (minutes - times[after - 1]) / (times[after] - times[after - 1])
-    return (1 - way) * values[after - 1] + way * values[after]
+    return float(np.interp(minutes, times, values))
 
 
 def nats_table(groups: Groups) -> Grid:
@@ -166,5 +161,6 @@ def _over_seeds(values: Iterable[float | None]) -> str | None:
     found = [value for value in values if value is not None]
     if not found:
         return None
-    spread = f" ± {stdev(found):.2f}" if len(found) > 1 else ""
-    return f"{mean(found):.2f}{spread}"
+    if len(found) == 1:
+        return str(found[0]) if isinstance(found[0], int) else f"{found[0]:.2f}"
+    return f"{mean(found):.2f} ± {stdev(found):.2f}"
