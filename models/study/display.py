@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from models.study.progress import epochs, nll_metric
+from models.study.progress import CPU_SECONDS, epochs, nll_metric
 from models.study.runner import Job
 
 
@@ -44,7 +44,7 @@ def _cells(job: Job) -> tuple[str, ...]:
     if job.problem:
         return job.run.name, job.state, job.problem, "", ""
     metric = nll_metric([job.run])
-    values, seconds = epochs(job.run, metric), epochs(job.run, "train/cpu_seconds")
+    values, seconds = epochs(job.run, metric), epochs(job.run, CPU_SECONDS)
     return (
         job.run.name,
         job.state,

@@ -14,6 +14,7 @@ from models.report.logs import Points, read_points
 from models.runs import BEST, LAST, PREVIOUS, checkpoint_path, load_checkpoint, read_config
 from models.study.plan import Study, StudyRun, as_options
 
+CPU_SECONDS = "train/cpu_seconds"
 ONE_THREAD = "--threads=1"
 
 
@@ -71,7 +72,7 @@ def best_epoch(run: StudyRun) -> int:
 
 
 def points(run: StudyRun) -> dict[str, Points]:
-    """Steps and values of each metric that is logged so far."""
+    """Steps and values of the metrics that are logged once an epoch."""
     path = run.folder / "metrics.csv"
     return _points(run.folder, path.stat().st_mtime_ns) if path.exists() else {}
 
@@ -79,7 +80,8 @@ def points(run: StudyRun) -> dict[str, Points]:
 @lru_cache(maxsize=256)
 def _points(folder: Path, _: int) -> dict[str, Points]:
     """Read again when the file has changed."""
-    return read_points(folder)
+    wanted = ("dev/", CPU_SECONDS)
+    return {name: own for name, own in read_points(folder).items() if name.startswith(wanted)}
 
 
 def nll_metric(runs: Sequence[StudyRun]) -> str:

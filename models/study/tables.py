@@ -12,6 +12,7 @@ from models.files import read_json
 from models.report.content import Grid
 from models.study.plan import Study, StudyRun
 from models.study.progress import (
+    CPU_SECONDS,
     best_epoch,
     epochs,
     evaluation_path,
@@ -84,7 +85,7 @@ def _scored(study: Study, run: StudyRun) -> dict[str, float | None]:
 
 def cpu_minutes(run: StudyRun) -> list[float]:
     """CPU minutes of training until the end of each epoch; none if the log lacks some."""
-    minutes = [seconds / 60 for seconds in epochs(run, "train/cpu_seconds")]
+    minutes = [seconds / 60 for seconds in epochs(run, CPU_SECONDS)]
     return minutes if len(minutes) == len(epochs(run, "dev/bound")) else []
 
 
