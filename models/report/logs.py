@@ -57,7 +57,8 @@ def read_points(run: Path) -> dict[str, Points]:
 
 
 def read_log(run: Path) -> LoggedRun:
-    return LoggedRun(run.resolve().name, read_config(run), read_points(run))
+    points = read_points(run)
+    return LoggedRun(run.resolve().name, read_config(run), points)
 
 
 def read_logs(runs: Sequence[Path]) -> list[LoggedRun]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 
 from rich.console import Console
 from rich.live import Live
@@ -12,34 +12,36 @@ from rich.table import Table
 from models.study.progress import CPU_SECONDS, epochs, nll_metric
 from models.study.runner import Job
 
+Row = tuple[str, ...]
+
 
 @contextmanager
 def shown() -> Iterator[Callable[[Sequence[Job]], None]]:
     """A table that is kept up to date or, where there is no terminal, a line for what is new."""
-    console, told = Console(markup=False, emoji=False), dict[str, str]()
+    console, rows = Console(markup=False, emoji=False), dict[str, Row]()
 
-    def tell(jobs: Sequence[Job]) -> None:
-        for name, *cells in map(_cells, jobs):
-            line = ", ".join(cell for cell in cells if cell)
-            if told.get(name) != line:
-                print(f"{name}: {line}", flush=True)
-            told[name] = line
+    def show(jobs: Sequence[Job]) -> None:
+        changed = {job.run.name: row for job in jobs if (row := _row(job)) != rows.get(row[0])}
+        rows.update(changed)
+        if live is not None and changed:
+            live.update(_table(rows.values()), refresh=True)
+        elif live is None:
+            for name, *cells in changed.values():
+                print(f"{name}: {', '.join(filter(None, cells))}", flush=True)
 
-    if not console.is_terminal:
-        yield tell
-        return
-    with Live(console=console, auto_refresh=False) as live:
-        yield lambda jobs: live.update(_table(jobs), refresh=True)
+    terminal = console.is_terminal
+    with Live(console=console, auto_refresh=False) if terminal else nullcontext() as live:
+        yield show
 
 
-def _table(jobs: Sequence[Job]) -> Table:
+def _table(rows: Iterable[Row]) -> Table:
     table = Table("run", "state", "epochs", "dev set", "CPU time")
-    for job in jobs:
-        table.add_row(*_cells(job))
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
-def _cells(job: Job) -> tuple[str, ...]:
+def _row(job: Job) -> Row:
     """Name, state, and how far its training is, or what is wrong."""
     if job.problem:
         return job.run.name, job.state, job.problem, "", ""

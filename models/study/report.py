@@ -1,4 +1,7 @@
-"""A page of Markdown about a study, from what is in the folders of its runs."""
+"""A page of Markdown about a study, from what is in the folders of its runs.
+
+Its headings are of the second and third level, to be a section of another page.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,7 @@ from models.study.tables import (
     flatness_table,
     nats_table,
     results_table,
+    scores_table,
 )
 
 PLOTS = {"epoch": "by-epoch.svg", "CPU minutes": "by-cpu-time.svg"}
@@ -46,10 +50,10 @@ def write_report(study: Study) -> Path:
         metric = nll_metric(study.runs)
         for across, name in PLOTS.items():
             write_text(study.folder / name, plot(drawn, metric, across))
-        sections += ["## Curves", *(f"![{metric} by {x}]({name})" for x, name in PLOTS.items())]
+        sections += ["### Curves", *(f"![{metric} by {x}]({name})" for x, name in PLOTS.items())]
     if left_out:
         lines = [f"- {run.name}: {why}" for run, why in left_out.items()]
-        sections += ["## Not in the tables", "\n".join(lines)]
+        sections += ["### Not in the tables", "\n".join(lines)]
     path = study.folder / "report.md"
     write_text(path, "\n\n".join(sections) + "\n")
     return path
@@ -73,7 +77,7 @@ def _is_drawn(run: StudyRun) -> bool:
 
 def _opening(study: Study) -> Iterator[str]:
     """What was run: the commands, and the settings of each group."""
-    yield f"# {study.path.stem}"
+    yield f"## {study.path.stem}"
     command = f"    python -m models study {study.path}"
     yield f"{command}\n{command} --report"
     options = {runs[0].label: runs[0].options for runs in study.groups().values()}
@@ -84,12 +88,16 @@ def _opening(study: Study) -> Iterator[str]:
 def _tables(study: Study, groups: Groups) -> Iterator[str]:
     metric = nll_metric(study.runs)
     name = f"`{metric}`" + (" (importance-sampled)" if metric == "dev/nll" else "")
-    yield "## Results"
+    yield "### Results"
     yield _about_results(study, groups)
     yield _markdown(results_table(study, groups))
+    if study.score is not None:
+        yield "### Scores of what was written"
+        yield f"From the {split(study)} split; all but NIST and CIDEr in percent."
+        yield _markdown(scores_table(groups))
     minutes = budget_minutes(groups)
     if minutes is not None:
-        yield "## At equal CPU time"
+        yield "### At equal CPU time"
         yield (
             f"{name} after shares of the {minutes:.3g} CPU minutes that the quickest run with "
             "templates trained for, on the line between the epochs before and after; where "
@@ -97,16 +105,16 @@ def _tables(study: Study, groups: Groups) -> Iterator[str]:
             "before its end a run is worse than one planned for that time would be."
         )
         yield _markdown(budget_table(groups, metric, minutes))
-    yield "## Where the nats go"
+    yield "### Where the nats go"
     yield "The bound is the sum of the first two, less the entropy; dev set, nats per sentence."
     yield _markdown(nats_table(groups))
-    yield "## How flat the curves are"
+    yield "### How flat the curves are"
     yield f"{name} over the last quarter of the epochs."
     yield _markdown(flatness_table(groups, metric))
 
 
 def _about_results(study: Study, groups: Groups) -> str:
-    about = "Means over seeds ± standard deviations; shares, BLEU, METEOR and ROUGE in percent."
+    about = "Means over seeds ± standard deviations; NMI and shares are in percent."
     if study.evaluate is None:
         return about
     first = read_json(evaluation_path(study, next(iter(groups.values()))[0]))

@@ -16,8 +16,6 @@ from models.study.progress import (
     best_epoch,
     epochs,
     evaluation_path,
-    is_evaluated,
-    is_scored,
     scores_path,
 )
 
@@ -51,36 +49,35 @@ Values = Mapping[str, float | None]
 
 
 def results_table(study: Study, groups: Groups) -> Grid:
-    """All that was measured after training, and how long that took."""
-    return _table(groups, lambda run: _evaluated(study, run) | _trained(run) | _scored(study, run))
+    """What was measured after training, and how long that took."""
+
+    def evaluated(run: StudyRun) -> Values:
+        minutes = cpu_minutes(run)
+        training = {"CPU min": minutes[-1] if minutes else None}
+        if study.evaluate is None:
+            return training
+        found = read_json(evaluation_path(study, run))
+        values = {name: found["scores"][key] for key, name in SCORES.items()} | training
+        for part, names in PERCENTAGES.items():
+            values |= {name: 100 * found[part][key] for key, name in names.items() if found[part]}
+        return values
+
+    return _table(groups, evaluated)
 
 
-def _evaluated(study: Study, run: StudyRun) -> dict[str, float | None]:
-    if study.evaluate is None or not is_evaluated(study, run):
-        return {}
-    found = read_json(evaluation_path(study, run))
-    values = {name: found["scores"][key] for key, name in SCORES.items()}
-    for part, names in PERCENTAGES.items():
-        values |= {name: 100 * found[part][key] for key, name in names.items() if found[part]}
-    return values
+def scores_table(groups: Groups) -> Grid:
+    """What `score` says of texts, but for counts."""
 
+    def scored(run: StudyRun) -> Values:
+        found = read_json(scores_path(run))["scores"]
+        values = {name: score["value"] for name, score in found.items()}
+        return {
+            name: value if name in NO_PERCENTAGES else 100 * value
+            for name, value in values.items()
+            if isinstance(value, float)
+        }
 
-def _trained(run: StudyRun) -> dict[str, float | None]:
-    minutes = cpu_minutes(run)
-    return {"CPU min": minutes[-1] if minutes else None}
-
-
-def _scored(study: Study, run: StudyRun) -> dict[str, float | None]:
-    """Scores that are no counts."""
-    if study.score is None or not is_scored(run):
-        return {}
-    found = read_json(scores_path(run))["scores"]
-    values = {name: score["value"] for name, score in found.items()}
-    return {
-        name: value if name in NO_PERCENTAGES else 100 * value
-        for name, value in values.items()
-        if isinstance(value, float)
-    }
+    return _table(groups, scored)
 
 
 def cpu_minutes(run: StudyRun) -> list[float]:
