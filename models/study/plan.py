@@ -86,8 +86,9 @@ def read_study(path: Path, folder: Path, settle: Settle) -> Study:
         raise DataError(path, " ".join(str(error).split())) from error
     study = Study(path, folder, runs, evaluate, score)
     labels = [own[0].label for own in study.groups().values()]
-    if len({*labels}) < len(labels):
-        raise DataError(path, f"groups need labels of their own, not {', '.join(labels)}")
+    for what, names in (("labels", labels), ("names", [run.name for run in runs])):
+        if len({*names}) < len(names):
+            raise DataError(path, f"groups need {what} of their own, not {', '.join(names)}")
     return study
 
 

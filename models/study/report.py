@@ -96,7 +96,7 @@ def _tables(study: Study, groups: Groups) -> Iterator[str]:
         yield f"From the {split(study)} split; all but NIST and CIDEr in percent."
         yield _markdown(scores_table(groups))
     minutes = budget_minutes(groups)
-    if minutes is not None:
+    if minutes is not None:  # some runs have templates
         yield "### At equal CPU time"
         yield (
             f"{name} after shares of the {minutes:.3g} CPU minutes that the quickest run with "
@@ -105,9 +105,9 @@ def _tables(study: Study, groups: Groups) -> Iterator[str]:
             "before its end a run is worse than one planned for that time would be."
         )
         yield _markdown(budget_table(groups, metric, minutes))
-    yield "### Where the nats go"
-    yield "The bound is the sum of the first two, less the entropy; dev set, nats per sentence."
-    yield _markdown(nats_table(groups))
+        yield "### Where the nats go"
+        yield "The bound is the sum of the first two, less the entropy; dev set, nats per sentence."
+        yield _markdown(nats_table(groups))
     yield "### How flat the curves are"
     yield f"{name} over the last quarter of the epochs."
     yield _markdown(flatness_table(groups, metric))
@@ -118,11 +118,8 @@ def _about_results(study: Study, groups: Groups) -> str:
     if study.evaluate is None:
         return about
     first = read_json(evaluation_path(study, next(iter(groups.values()))[0]))
-    sentences, samples = (
-        f"{first['sentences']:,} sentences",
-        f"{first['samples']} importance samples",
-    )
-    return f"On the {split(study)} split: {sentences}, {samples}. {about}"
+    size = f"{first['sentences']:,} sentences, {first['samples']} importance samples"
+    return f"On the {split(study)} split: {size}. {about}"
 
 
 def _markdown(grid: Grid) -> str:

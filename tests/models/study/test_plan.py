@@ -79,6 +79,10 @@ def test_a_grid_has_all_combinations(tmp_path):
         ({"runs": {"a": {"grid": {"task": []}}}}, "runs.a.grid.task: different values in a list"),
         ({"runs": {"a/b": {}}}, "runs.a/b: 'a/b' is no name for a folder"),
         ({"runs": {"a": {"label": "x"}, "x": {}}}, "groups need labels of their own, not x, x"),
+        (
+            {"runs": {"a-text": {}, "a": {"grid": {"task": ["text", "data2text"]}}}},
+            "groups need names of their own, not a-text-0, a-text-0, a-data2text-0",
+        ),
         ({"config": "none.yaml", "runs": {"a": {}}}, "runs.a: --config: File does not exist"),
         (
             {"runs": {"a": {"settings": {"objectve": {"estimator": "simple"}}}}},

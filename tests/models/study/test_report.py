@@ -150,6 +150,16 @@ def test_columns_for_control_and_scores(tmp_path):
     assert (header, row) == (["", "seeds", "BLEU", "NIST"], ["Gumbel", "1", "67.15", "8.60"])
 
 
+def test_language_models_alone(tmp_path):
+    """There is no bound, and nothing to take the time of."""
+    asked = study(tmp_path, runs={"rnnlm": RUNS["rnnlm"]})
+    train(asked.runs[0], *CURVES["rnnlm-0"])
+    evaluate(asked, asked.runs[0], 7.0)
+    page = write_report(asked).read_text()
+    titles = [line for line in page.splitlines() if line.startswith("### ")]
+    assert titles == ["### Results", "### How flat the curves are", "### Curves"]
+
+
 def test_a_study_without_evaluation(tmp_path):
     asked = study(tmp_path, evaluate=None)
     for name, run in by_name(asked).items():
