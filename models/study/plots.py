@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
@@ -22,59 +22,54 @@ LEFT, RIGHT, TOP, BOTTOM = 60, 540, 30, 370  # of the area of the curves
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 
 
-@dataclass(frozen=True)
-class Band:
-    """A group's curve: places of its mean, and of the lowest and highest of its seeds."""
+class Point(NamedTuple):
+    """A group after an epoch: means over its seeds, and between which values these lie."""
 
-    label: str
-    colour: str
-    dashes: str
-    line: str
-    area: str
+    place: float
+    value: float
+    low: float
+    high: float
 
 
 def plot(groups: Groups, metric: str, across: str) -> str:
     """An SVG of the metric after each epoch, against `epoch` or `CPU minutes`."""
-    curves = {label: _curve(runs, metric, across) for label, runs in groups.items()}
-    curves = {label: curve for label, curve in curves.items() if curve}
-    every = [point for curve in curves.values() for point in curve] or [(0.0, 0.0, 0.0, 0.0)]
-    x_axis = Axis.over([point[0] for point in every], LEFT, RIGHT)
+    found = {label: _curve(runs, metric, across) for label, runs in groups.items()}
+    curves = {label: curve for label, curve in found.items() if curve}
+    points = list(chain(*curves.values())) or [Point(0, 0, 0, 0)]
     # Early values are far off: the axis begins where every curve has half its way behind it.
-    later = [point[3] for curve in curves.values() for point in curve[len(curve) // 2 :]]
-    y_axis = Axis.over([min(point[2] for point in every), *later], BOTTOM, TOP).rounded()
+    later = [point.high for curve in curves.values() for point in curve[len(curve) // 2 :]]
+    x = Axis.over([point.place for point in points], LEFT, RIGHT)
+    y = Axis.over([min(point.low for point in points), *later], BOTTOM, TOP).rounded()
     bands = []
     for look, (label, curve) in enumerate(curves.items()):
-        places = [(x_axis.place(x), *map(y_axis.place, values)) for x, *values in curve]
-        edges = [(x, low) for x, _, low, _ in places] + [(x, high) for x, *_, high in places[::-1]]
-        line = _path([(x, y) for x, y, *_ in places])
+        low, high = [(p.place, p.low) for p in curve], [(p.place, p.high) for p in curve]
+        line, area = [(p.place, p.value) for p in curve], low + high[::-1]
         style = COLOURS[look % len(COLOURS)], dashes(look // len(COLOURS))
-        bands.append(Band(label, *style, line, _path(edges)))
+        bands.append((label, *style, _path(line, x, y), _path(area, x, y)))
     return _template().render(
         bands=bands,
         box=(WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM),
-        x_ticks=[(f"{x_axis.place(value):.1f}", label) for value, label in x_axis.ticks()],
-        y_ticks=[(f"{y_axis.place(value):.1f}", label) for value, label in y_axis.ticks()],
+        x_ticks=[(f"{x.place(value):.1f}", label) for value, label in x.ticks()],
+        y_ticks=[(f"{y.place(value):.1f}", label) for value, label in y.ticks()],
         across=across,
         title=f"{metric} by {across}",
     )
 
 
-def _curve(
-    runs: Sequence[StudyRun], metric: str, across: str
-) -> list[tuple[float, float, float, float]]:
-    """Means of where and what, the lowest and the highest, after each epoch that all runs have."""
+def _curve(runs: Sequence[StudyRun], metric: str, across: str) -> list[Point]:
+    """After each epoch that all runs have."""
     values = list(zip(*(epochs(run, metric) for run in runs), strict=False))
     numbers = [(float(epoch),) for epoch in range(1, len(values) + 1)]
     places = numbers if across == "epoch" else zip(*map(cpu_minutes, runs), strict=False)
     return [
-        (mean(place), mean(own), min(own), max(own))
+        Point(mean(place), mean(own), min(own), max(own))
         for place, own in zip(places, values, strict=False)
         if all(map(math.isfinite, own))
     ]
 
 
-def _path(places: Sequence[tuple[float, float]]) -> str:
-    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+def _path(points: Sequence[tuple[float, float]], x: Axis, y: Axis) -> str:
+    return " ".join(f"{x.place(across):.1f},{y.place(up):.1f}" for across, up in points)
 
 
 def _template() -> Template:
