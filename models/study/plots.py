@@ -36,8 +36,9 @@ def plot(groups: Groups, metric: str, across: str) -> str:
     found = {label: _curve(runs, metric, across) for label, runs in groups.items()}
     curves = {label: curve for label, curve in found.items() if curve}
     points = list(chain(*curves.values())) or [Point(0, 0, 0, 0)]
-    # Early values are far off: the axis begins where every curve has half its way behind it.
-    later = [point.high for curve in curves.values() for point in curve[len(curve) // 2 :]]
+    # Early values are far off, and do not fit: those of the second half of all epochs do.
+    half = max(map(len, curves.values()), default=0) // 2
+    later = [point.high for curve in curves.values() for point in curve[half:]]
     x = Axis.over([point.place for point in points], LEFT, RIGHT)
     y = Axis.over([min(point.low for point in points), *later], BOTTOM, TOP).rounded()
     bands = []
