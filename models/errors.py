@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 
 
@@ -36,10 +38,26 @@ class TrainingDivergedError(RuntimeError):
         )
 
 
-class TrainingStoppedError(Exception):
-    """A signal has stopped the training; the message says how to go on."""
+class StudyFailedError(RuntimeError):
+    """Some runs of a study are not as they should be; the message names them."""
+
+
+class StoppedError(Exception):
+    """A signal has stopped the work; the message says how to go on."""
+
+    def __init__(self, signal: int, done: str, command: str) -> None:
+        self.exit_code = 128 + signal  # as the shell has it
+        super().__init__(f"stopped after {done}; go on with `python -m models {command}`")
+
+
+class TrainingStoppedError(StoppedError):
+    """A signal has stopped the training."""
 
     def __init__(self, signal: int, step: int, run: Path) -> None:
-        self.exit_code = 128 + signal  # as the shell has it
-        command = f"python -m models train --resume --run {run}"
-        super().__init__(f"stopped after {step} steps, which are saved; go on with `{command}`")
+        super().__init__(signal, f"{step} steps, which are saved", f"train --resume --run {run}")
+
+
+def meant(given: str, known: Iterable[str]) -> str:
+    """A question after the most similar of what is known, if one is."""
+    close = get_close_matches(given, list(known), 1)
+    return f"; did you mean {close[0]}?" if close else ""

@@ -135,6 +135,7 @@ MODELS = (
         "generation",
         "training",
         "report",
+        "study",
         "commands",
     ),
 )

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from argparse import RawDescriptionHelpFormatter
-from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+from collections.abc import Sequence
 from importlib import import_module
 from signal import SIGINT
 from typing import Any, NoReturn
@@ -22,12 +21,15 @@ from models.errors import (
     DownloadError,
     RunError,
     SettingError,
+    StoppedError,
+    StudyFailedError,
     TrainingDivergedError,
-    TrainingStoppedError,
+    meant,
 )
 
 COMMANDS = {
     "train": "Train a template VAE, or the language model to compare it with.",
+    "study": "Train and evaluate many runs, and compare them: estimators, seeds, settings.",
     "evaluate": "Evaluate a trained run with exact, discrete templates.",
     "data": "Prepare a corpus of real text, or look at the built-in one.",
     "generate": "Write sentences from tables or sentences, under templates if asked.",
@@ -46,7 +48,7 @@ commands:
 
 `{PROGRAM} COMMAND --help` tells more of each."""
 USER_ERRORS = (DataError, RunError, SettingError, OSError)  # what was given cannot be used: code 2
-FAILURES = (DownloadError, TrainingDivergedError)  # it did not work out: code 1
+FAILURES = (DownloadError, StudyFailedError, TrainingDivergedError)  # it did not work out: code 1
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -64,7 +66,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         usage=f"{PROGRAM} {command.USAGE}",
         description=f"{COMMANDS[name]}\n\n{command.DETAILS}",
         formatter_class=HelpFormatter,
-        allow_abbrev=False,
     )
     try:
         command.add_arguments(parser)
@@ -73,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         stop(str(error), 2)
     except FAILURES as error:
         stop(str(error), 1)
-    except TrainingStoppedError as error:
+    except StoppedError as error:
         print(error, file=sys.stderr)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
@@ -87,11 +88,12 @@ class HelpFormatter(RawDescriptionHelpFormatter, DefaultHelpFormatter):
 class Parser(ArgumentParser):
     """Says what is wrong in a user's words, and what was probably meant.
 
-    `given` are the arguments that it will parse, for options whose defaults depend on others.
+    `given` are the arguments that it will parse, for options whose defaults depend on others. With
+    `exit_on_error=False`, what is wrong is a `SettingError` of one line.
     """
 
     def __init__(self, *args: Any, given: Sequence[str] = (), **options: Any) -> None:
-        super().__init__(*args, **options)
+        super().__init__(*args, allow_abbrev=False, **options)
         self.given = given
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
@@ -103,14 +105,10 @@ class Parser(ArgumentParser):
         if unknown:
             known = [option for action in self._actions for option in action.option_strings]
             message = f"there is no option {unknown[1]}{meant(unknown[1], known)}"
+        if not self.exit_on_error:
+            raise SettingError(" ".join(message.split())) from ex
         self.print_usage(sys.stderr)
         stop(f"{message}\n`{self.prog} --help` lists the options", 2)
-
-
-def meant(given: str, known: Iterable[str]) -> str:
-    """A question after the most similar of what is known, if one is."""
-    close = get_close_matches(given, list(known), 1)
-    return f"; did you mean {close[0]}?" if close else ""
 
 
 def stop(message: str, code: int) -> NoReturn:

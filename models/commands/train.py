@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser as PlainParser
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -61,13 +61,24 @@ def _defaults(arguments: Sequence[str]) -> RunConfig:
     return load_run(folder, LAST).config
 
 
+def settings_reader() -> Callable[[Sequence[str]], RunConfig]:
+    """A function from arguments to the settings of a new run, or a `SettingError` of one line."""
+    parser = Parser(exit_on_error=False)
+    add_arguments(parser)
+    return lambda arguments: _settings(parser.instantiate(parser.parse_args(arguments)))
+
+
+def _settings(options: Any) -> RunConfig:
+    machine = MachineConfig(*(options[field.name] for field in fields(MachineConfig)))
+    parts = {part.name: options[part.name] for part in PARTS}
+    return RunConfig(**parts, machine=machine, task=options.task)
+
+
 def run(options: Any) -> None:
     from models.corpora import open_corpus
     from models.training.fit import fit
 
-    machine = MachineConfig(*(options[field.name] for field in fields(MachineConfig)))
-    parts = {part.name: options[part.name] for part in PARTS}
-    config = RunConfig(**parts, machine=machine, task=options.task)
+    config = _settings(options)
     task = [] if config.task == "text" else [config.task]
     name = "-".join([config.data.corpus, *task, config.objective.estimator])
     folder = Path(options.run or f"runs/{name}")

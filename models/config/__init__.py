@@ -19,6 +19,7 @@ from models.errors import SettingError
 
 LANGUAGE_MODEL = "rnnlm"  # in the place of an estimator: a model without templates
 DEFAULT_ESTIMATOR = "gumbel-crf-st"
+MAY_CHANGE = {"training.epochs", "training.patience", "machine.threads"}  # in a resumed run
 NOT_NEGATIVE, POSITIVE, SHARE = ({"values": v} for v in ("not negative", "positive", "a share"))
 
 
@@ -284,6 +285,10 @@ class RunConfig:
             names = [setting.name for setting in fields(mine)]
             different += [f"{part}.{n}" for n in names if getattr(mine, n) != getattr(others, n)]
         return different
+
+    def conflicts(self, before: RunConfig) -> list[str]:
+        """Dotted names of settings with which a run that has those of before cannot go on."""
+        return [name for name in self.differences(before) if name not in MAY_CHANGE]
 
 
 def _require(config: Any, **smallest: int) -> None:

@@ -48,11 +48,16 @@ class LoggedRun:
         return dict(self.metrics.get(metric, ())).get(-1 if step is None else step)
 
 
-def read_log(run: Path) -> LoggedRun:
+def read_points(run: Path) -> dict[str, Points]:
+    """What is logged of each metric."""
     metrics: dict[str, list[tuple[int, float]]] = defaultdict(list)
     for row in read_metrics(run / "metrics.csv"):
         metrics[row["metric"]].append((int(row["step"]), float(row["value"])))
-    points = {metric: tuple(own) for metric, own in metrics.items()}
+    return {metric: tuple(own) for metric, own in metrics.items()}
+
+
+def read_log(run: Path) -> LoggedRun:
+    points = read_points(run)
     return LoggedRun(run.resolve().name, read_config(run), points)
 
 

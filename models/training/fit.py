@@ -40,7 +40,6 @@ from structdist.estimators import Exact
 
 DEV_BATCH = 100
 PROBE_SENTENCES = 20  # on which the gradient's variance is measured
-MAY_CHANGE = {"training.epochs", "training.patience", "machine.threads"}  # in a resumed run
 SILENT = (  # what Lightning says that does not concern a user of these models
     "You're resuming from a checkpoint that ended before",  # the loader knows where to go on
     "The '(val|train)_dataloader' does not have many workers",
@@ -95,8 +94,7 @@ def _checkpoint_to_resume(config: RunConfig, corpus: Corpus, run: Path) -> tuple
     with written_by_us(path, saved) as about:
         before, step = RunConfig.from_dict(about["config"]), int(saved["global_step"])
         same_words = (about["words"], about["keys"]) == (now.words.real_words, now.keys.real_words)
-    changed = [name for name in config.differences(before) if name not in MAY_CHANGE]
-    if changed:
+    if changed := config.conflicts(before):
         problem = f"was started with other settings, see {', '.join(changed)}"
         raise RunError(f"{run} {problem}; give them as they were, or put {run}/config.yaml right")
     if not same_words:
