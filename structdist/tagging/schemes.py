@@ -132,7 +132,8 @@ class AllowedTransitions(NamedTuple):
 def allowed_transitions(tags: Sequence[str], scheme: str = "BIO") -> AllowedTransitions:
     """Which moves between K tags, in any order, a scheme allows.
 
-    A chain within these masks has well-formed tags alone.
+    A chain within these masks has well-formed tags alone. A tag that none of them can have, such as
+    `I-place` where there is no `B-place`, is an error.
 
     Example:
         >>> from structdist import LinearChain
@@ -151,8 +152,24 @@ def allowed_transitions(tags: Sequence[str], scheme: str = "BIO") -> AllowedTran
         except ValueError as error:
             raise ValueError(f"tags: {tag!r} at {position}: {error}") from None
     moves = [[grammar.fault(i, j) is None for j in parsed] for i in parsed]
-    return AllowedTransitions(
+    masks = AllowedTransitions(
         torch.tensor(moves, dtype=torch.bool).view(len(tags), len(tags)),
         torch.tensor([grammar.fault(None, j) is None for j in parsed], dtype=torch.bool),
         torch.tensor([grammar.fault(i, None) is None for i in parsed], dtype=torch.bool),
     )
+    _require_each_can_be(tags, masks, scheme)
+    return masks
+
+
+def _require_each_can_be(tags: Sequence[str], masks: AllowedTransitions, scheme: str) -> None:
+    """Raise unless there is a well-formed sequence with each tag."""
+    moves, reached, leads_to_an_end = masks
+    for _ in tags:
+        reached = reached | (moves & reached.unsqueeze(-1)).any(0)
+        leads_to_an_end = leads_to_an_end | (moves & leads_to_an_end).any(-1)
+    never = [tag for tag, can in zip(tags, reached & leads_to_an_end, strict=True) if not can]
+    if never:
+        raise ValueError(
+            f"tags: no well-formed sequence of the scheme {scheme} has {', '.join(never)}, because "
+            f"tags that must come before or after are not among {', '.join(tags)}"
+        )

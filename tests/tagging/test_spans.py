@@ -309,3 +309,17 @@ def test_bad_names():
         tagging.allowed_transitions(["O", "x"])
     with pytest.raises(ValueError, match="tags must differ"):
         tagging.allowed_transitions(["O", "O"])
+
+
+@pytest.mark.parametrize(
+    ("scheme", "tags", "never"),
+    [
+        ("BIO", ["O", "B-x", "I-y"], "I-y"),
+        ("IOB1", ["O", "B-x", "I-y"], "B-x"),
+        ("BIOES", ["O", "B-x", "S-x", "I-y", "E-y"], "B-x, I-y, E-y"),
+    ],
+)
+def test_tags_that_no_sequence_can_have(scheme, tags, never):
+    with pytest.raises(ValueError, match=f"the scheme {scheme} has {never}, because"):
+        tagging.allowed_transitions(tags, scheme)
+    assert tagging.allowed_transitions(["O", "B-x"]).allowed.all()  # spans of one token
