@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from models.data.tables import quoted_order
 from models.errors import RunError, SettingError
+from models.generation.certainty import table_log_probs
 from models.generation.writer import Request, Sentence, Writer
 from models.templates.bank import StoredTemplate, TemplateBank
 from models.templates.patterns import parse_pattern
@@ -24,6 +25,7 @@ NUMBER = re.compile(r"@(\d+)")
 class Answer(NamedTuple):
     sentence: Sentence
     template: StoredTemplate | None = None  # that it was written under
+    table_log_prob: float | None = None  # how sure it is of its table, if templates competed
 
 
 Answering = Callable[[Sequence[Request]], Iterator[list[Answer] | SettingError]]
@@ -52,7 +54,7 @@ def like(writer: Writer, bank: TemplateBank, pattern: str) -> Answering:
         templates = fitting(bank, request, pattern)
         if not templates:
             return SettingError(f"no stored template is like {pattern!r}")
-        return write_under_each(writer, request, templates)[:1]
+        return write_under_each(writer, bank, request, templates)[:1]
 
     return lambda requests: map(one, requests)
 
@@ -106,11 +108,12 @@ def fitting(
 
 
 def write_under_each(
-    writer: Writer, request: Request, templates: Sequence[StoredTemplate]
+    writer: Writer, bank: TemplateBank, request: Request, templates: Sequence[StoredTemplate]
 ) -> list[Answer]:
     """The request under each template, the best sentence first.
 
-    Better is who quotes more of the source, and then who is likelier per word.
+    Better is who quotes more of the source; then who tells it best from other tables and is
+    likeliest per word, both as log probabilities.
     """
 
     def quality(answer: Answer) -> tuple[int, float]:
@@ -119,10 +122,11 @@ def write_under_each(
             quoted = len(quoted_order(words, request.table))
         else:
             quoted = len({item.says for item in request.items}.intersection(words))
-        return quoted, answer.sentence.log_prob_per_word
+        return quoted, (answer.table_log_prob or 0.0) + answer.sentence.log_prob_per_word
 
     sentences = writer.write([request] * len(templates), [t.states for t in templates])
-    return sorted(map(Answer, sentences, templates), key=quality, reverse=True)
+    sure = table_log_probs(writer.trained, request.table, sentences, bank.values)
+    return sorted(map(Answer, sentences, templates, sure), key=quality, reverse=True)
 
 
 def write_differently(
@@ -134,7 +138,7 @@ def write_differently(
     sentences, if there are enough that differ, as far from one another as can be.
     """
     templates = fitting(bank, request, least=number)
-    every = write_under_each(writer, request, templates)
+    every = write_under_each(writer, bank, request, templates)
     orders: dict[tuple[str, ...], Answer] = {}
     for answer in every:
         orders.setdefault(quoted_order(answer.sentence.words, request.table), answer)

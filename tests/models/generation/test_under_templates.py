@@ -73,16 +73,16 @@ def test_an_empty_bank(writer, request_):
 
 
 def test_each_template_is_followed(bank, writer, request_):
-    found = write_under_each(writer, request_, list(bank))
+    found = write_under_each(writer, bank, request_, list(bank))
     assert {each.template for each in found} == set(bank)
     assert all(each.sentence.states == each.template.states for each in found)
 
 
 def test_the_best_comes_first(bank, writer, request_):
     """Who quotes more, then who is likelier per word."""
-    found = write_under_each(Writer(copying_run(), writer.decoding), request_, list(bank))
+    found = write_under_each(Writer(copying_run(), writer.decoding), bank, request_, list(bank))
     quality = [
-        (len(quoted_order(s.words, TABLE)), s.log_prob / (len(s.words) + 1)) for s, _ in found
+        (len(quoted_order(s.words, TABLE)), s.log_prob / (len(s.words) + 1)) for s, _, _ in found
     ]
     assert quality == sorted(quality, reverse=True)
     assert quality[0][0] > quality[-1][0]
@@ -101,7 +101,7 @@ def test_there_are_only_so_many(bank, writer, request_):
 
 def test_different_orders_if_there_are_as_many(bank, request_):
     writer = Writer(copying_run(), Decoding(beam=20))
-    every = write_under_each(writer, request_, fitting(bank, request_))
+    every = write_under_each(writer, bank, request_, fitting(bank, request_))
     possible = {quoted_order(each.sentence.words, TABLE) for each in every}
     found = write_differently(writer, bank, request_, len(possible))
     assert {quoted_order(each.sentence.words, TABLE) for each in found} == possible
@@ -109,5 +109,5 @@ def test_different_orders_if_there_are_as_many(bank, request_):
 
 
 def test_under_patterns_the_states_match(bank, writer, request_):
-    for each in write_under_each(writer, request_, fitting(bank, request_, "* 2|0 1")):
+    for each in write_under_each(writer, bank, request_, fitting(bank, request_, "* 2|0 1")):
         assert parse_pattern("* 2|0 1", 4)(each.sentence.states)
