@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import torch
+from torch import Tensor
 from torch.nn.functional import one_hot
 
-from models.data.batches import in_order, padded
+from models.data.batches import collate, padded
 from models.data.corpus import Example
 from models.data.sources import OPEN_KEYS, table_items
 from models.data.tables import Table
@@ -22,11 +23,9 @@ from models.data.tasks import encode_pair
 from models.generation.writer import Sentence
 from models.runs import TrainedRun
 
-BATCH = 250
 MOST_VALUES = 10  # of a key that a table is compared with, the most frequent first
 
 
-@torch.no_grad()
 def table_log_probs(
     trained: TrainedRun,
     table: Table,
@@ -35,27 +34,13 @@ def table_log_probs(
 ) -> list[float]:
     """Log p(table | sentence, its states) of each sentence, given the `values` of each key.
 
-    End marks do not count: under a template a sentence ends where that does. All sentences are
-    scored under all tables, so time is proportional to the number of both.
+    The sentences are scored under each table, all at once.
     """
-    tables = [table, *tables_like(table, values)]
-    if len(tables) == 1:
+    others = list(tables_like(table, values))
+    if not others or not sentences:
         return [0.0] * len(sentences)
-    vocabulary, model = trained.vocabulary, trained.model
-    pairs = [
-        encode_pair(Example(sentence.words), table_items(other, vocabulary.words), vocabulary)
-        for other in tables
-        for sentence in sentences
-    ]
-    templates = [sentence.states for sentence in sentences] * len(tables)
-    found = []
-    for number, batch in enumerate(in_order(pairs, BATCH)):
-        batch = batch._replace(lengths=batch.lengths - 1)
-        states = padded([[*own, 0] for own in templates[number * BATCH :][:BATCH]])
-        one_hots = one_hot(states, trained.config.model.num_states) * batch.active.unsqueeze(-1)
-        like = next(model.parameters())
-        found.append(model.log_joint(batch, one_hots.unsqueeze(0).to(like)).total().squeeze(0))
-    return torch.cat(found).double().view(len(tables), -1).log_softmax(0)[0].tolist()
+    scores = torch.stack([_log_joint(trained, each, sentences) for each in (table, *others)])
+    return scores.log_softmax(0)[0].tolist()
 
 
 def tables_like(table: Table, values: Mapping[str, Sequence[str]]) -> Iterator[Table]:
@@ -65,3 +50,15 @@ def tables_like(table: Table, values: Mapping[str, Sequence[str]]) -> Iterator[T
             continue
         for value in [value for value in values.get(key, ()) if value != own][:MOST_VALUES]:
             yield (*table[:place], (key, value), *table[place + 1 :])
+
+
+@torch.no_grad()
+def _log_joint(trained: TrainedRun, table: Table, sentences: Sequence[Sentence]) -> Tensor:
+    """Log p(x, z | table) [B], without end marks: under a template all end where it does."""
+    vocabulary, num_states = trained.vocabulary, trained.config.model.num_states
+    items = table_items(table, vocabulary.words)
+    batch = collate([encode_pair(Example(own.words), items, vocabulary) for own in sentences])
+    batch = batch._replace(lengths=batch.lengths - 1)
+    states = one_hot(padded([[*own.states, 0] for own in sentences]), num_states)
+    templates = (states * batch.active.unsqueeze(-1)).float().unsqueeze(0)
+    return trained.model.log_joint(batch, templates).total().squeeze(0).double()

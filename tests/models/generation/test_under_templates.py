@@ -88,6 +88,27 @@ def test_the_best_comes_first(bank, writer, request_):
     assert quality[0][0] > quality[-1][0]
 
 
+def test_of_those_that_quote_as_much_the_surest_of_the_table_comes_first(
+    bank, writer, request_, monkeypatch
+):
+    """Sure enough, the least likely beats the likeliest, and nothing else decides."""
+    before = write_under_each(writer, bank, request_, list(bank))
+    given = {each.sentence: 100.0 * place for place, each in enumerate(before)}
+
+    def known(trained, table, sentences, values):
+        assert (trained, table, values) == (writer.trained, TABLE, bank.values)
+        return [given[sentence] for sentence in sentences]
+
+    monkeypatch.setattr("models.generation.answers.table_log_probs", known)
+    found = write_under_each(writer, bank, request_, list(bank))
+    assert [each.table_log_prob for each in found] == [given[each.sentence] for each in found]
+    quality = [
+        (len(quoted_order(s.words, TABLE)), sure + s.log_prob_per_word) for s, _, sure in found
+    ]
+    assert quality == sorted(quality, reverse=True)
+    assert states(each.template for each in found) != states(each.template for each in before)
+
+
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
 def test_different_templates(bank, writer, request_, number):
     found = write_differently(writer, bank, request_, number)
