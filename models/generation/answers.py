@@ -18,6 +18,7 @@ from models.templates.patterns import parse_pattern
 from models.templates.segments import collapse, different
 
 CANDIDATES = 100  # templates tried for a request
+FLUENCY = 0.5  # weight of the log probability per word beside that of the table; by dev sets
 PLAIN_STATES = re.compile(r"[\d\s,]+")
 NUMBER = re.compile(r"@(\d+)")
 
@@ -112,8 +113,8 @@ def write_under_each(
 ) -> list[Answer]:
     """The request under each template, the best sentence first.
 
-    Better is who quotes more of the source; then who tells it best from other tables and is
-    likeliest per word, both as log probabilities.
+    Better is who quotes more of the source; then who leaves the model surer of the table, and is
+    likelier per word.
     """
 
     def quality(answer: Answer) -> tuple[int, float]:
@@ -122,7 +123,8 @@ def write_under_each(
             quoted = len(quoted_order(words, request.table))
         else:
             quoted = len({item.says for item in request.items}.intersection(words))
-        return quoted, (answer.table_log_prob or 0.0) + answer.sentence.log_prob_per_word
+        likely = FLUENCY * answer.sentence.log_prob_per_word
+        return quoted, (answer.table_log_prob or 0.0) + likely
 
     sentences = writer.write([request] * len(templates), [t.states for t in templates])
     sure = table_log_probs(writer.trained, request.table, sentences, bank.values)

@@ -4,7 +4,7 @@
                   one value, each as likely as the other before the sentence is read
 
 A sentence that contradicts its table is likelier of another one, and a sentence that passes over a
-value is as likely whatever the value is. Names tell nothing: the model does not see them.
+value is as likely whatever the value is.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from torch.nn.functional import one_hot
 
 from models.data.batches import collate, padded
 from models.data.corpus import Example
-from models.data.sources import OPEN_KEYS, table_items
+from models.data.sources import table_items
 from models.data.tables import Table
 from models.data.tasks import encode_pair
+from models.data.vocabulary import Vocabulary
 from models.generation.writer import Sentence
 from models.runs import TrainedRun
 
@@ -36,20 +37,26 @@ def table_log_probs(
 
     The sentences are scored under each table, all at once.
     """
-    others = list(tables_like(table, values))
+    others = list(tables_like(table, values, trained.vocabulary.words))
     if not others or not sentences:
         return [0.0] * len(sentences)
     scores = torch.stack([_log_joint(trained, each, sentences) for each in (table, *others)])
     return scores.log_softmax(0)[0].tolist()
 
 
-def tables_like(table: Table, values: Mapping[str, Sequence[str]]) -> Iterator[Table]:
-    """The tables that have another value of one key."""
+def tables_like(
+    table: Table, values: Mapping[str, Sequence[str]], vocabulary: Vocabulary
+) -> Iterator[Table]:
+    """The tables that have another value of one key, which sentences would say in other words.
+
+    The values of a key that has a mark are all said alike, so they tell nothing of each other.
+    """
+    said = {item.says for item in table_items(table, vocabulary)}
     for place, (key, own) in enumerate(table):
-        if key in OPEN_KEYS:
-            continue
         for value in [value for value in values.get(key, ()) if value != own][:MOST_VALUES]:
-            yield (*table[:place], (key, value), *table[place + 1 :])
+            other = (*table[:place], (key, value), *table[place + 1 :])
+            if said != {item.says for item in table_items(other, vocabulary)}:
+                yield other
 
 
 @torch.no_grad()

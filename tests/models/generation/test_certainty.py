@@ -9,12 +9,13 @@ import torch
 
 from models.data.batches import collate_sources
 from models.data.sources import table_items
-from models.data.tables import Table, parse_table
+from models.data.tables import Table, key_mark, parse_table
+from models.data.vocabulary import Vocabulary
 from models.generation.certainty import MOST_VALUES, table_log_probs, tables_like
 from models.generation.stepper import Stepper
 from models.generation.writer import Sentence, Writer
 from models.runs import TrainedRun
-from tests.models.generation.runs import copying_run, untrained_run
+from tests.models.generation.runs import copying_run, small_corpus, untrained_run
 
 VALUES = {
     "name": ["Juniper", "Zephyr"],
@@ -34,6 +35,10 @@ def sentence(words: str) -> Sentence:
     return Sentence(words, tuple(words.split()), (0,) * len(words.split()), 0.0)
 
 
+def like(table, values=VALUES, vocabulary=None) -> list[Table]:
+    return list(tables_like(table, values, vocabulary or small_corpus().vocabulary))
+
+
 @torch.no_grad()
 def log_joint(trained: TrainedRun, table: Table, given: Sentence) -> float:
     """Log p(x, z | table) without the end mark."""
@@ -51,21 +56,29 @@ def log_joint(trained: TrainedRun, table: Table, given: Sentence) -> float:
 
 
 def test_tables_that_differ_in_one_value():
-    """The model sees no names, so another name is no other table."""
-    assert list(tables_like(TABLE, VALUES)) == [
+    """Names are marks in this corpus, so another name is said in the same words."""
+    assert like(TABLE) == [
         parse_table("name[The Anchor], eatType[coffee shop], area[old town]"),
         parse_table("name[The Anchor], eatType[bar], area[old town]"),
         parse_table("name[The Anchor], eatType[pub], area[harbour]"),
     ]
-    assert len(list(tables_like((("eatType", "igloo"),), VALUES))) == 3
-    assert not list(tables_like((("planet", "Kronos"),), VALUES))
-    assert len(list(tables_like((("x", "0"),), {"x": list(map(str, range(99)))}))) == MOST_VALUES
+    assert len(like((("eatType", "igloo"),))) == 3
+    assert not like((("planet", "Kronos"),))
+    assert len(like((("x", "0"),), {"x": list(map(str, range(99)))})) == MOST_VALUES
+
+
+def test_values_that_have_a_mark_are_not_told_from_one_another():
+    """Those that answer a question are, with a mark or without."""
+    words = Vocabulary([key_mark(key) for key in ("food", "familyFriendly")])
+    values = {"food": ["Thai", "fast food"], "familyFriendly": ["yes", "no"]}
+    table = parse_table("food[Thai], familyFriendly[no]")
+    assert like(table, values, words) == [parse_table("food[Thai], familyFriendly[yes]")]
 
 
 def test_as_the_decoder_says_word_by_word(trained):
     writer = Writer(trained)
     sentences = writer.write([writer.from_table(TABLE)] * len(TEMPLATES), TEMPLATES)
-    tables = [TABLE, *tables_like(TABLE, VALUES)]
+    tables = [TABLE, *like(TABLE)]
     expected = []
     for given in sentences:
         scores = torch.tensor([log_joint(trained, t, given) for t in tables], dtype=torch.double)

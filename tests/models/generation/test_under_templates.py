@@ -102,9 +102,7 @@ def test_of_those_that_quote_as_much_the_surest_of_the_table_comes_first(
     monkeypatch.setattr("models.generation.answers.table_log_probs", known)
     found = write_under_each(writer, bank, request_, list(bank))
     assert [each.table_log_prob for each in found] == [given[each.sentence] for each in found]
-    quality = [
-        (len(quoted_order(s.words, TABLE)), sure + s.log_prob_per_word) for s, _, sure in found
-    ]
+    quality = [(len(quoted_order(s.words, TABLE)), sure) for s, _, sure in found]
     assert quality == sorted(quality, reverse=True)
     assert states(each.template for each in found) != states(each.template for each in before)
 
