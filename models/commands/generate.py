@@ -39,8 +39,8 @@ TEMPLATE_HELP = (
     "a pattern with wildcards (`3 * 17 ?`), for which the best stored one is taken."
 )
 NUMBER_HELP = (
-    "Lines for each input, each under another stored template that tells the table in another "
-    "order; 0: states are free."
+    "Lines for each input, each under another stored template, which tell the table in different "
+    "orders if there are as many; 0: states are free."
 )
 JSON_HELP = "Write JSON lines, with words, states, template and scores, see above."
 KEEP_GOING_HELP = "Leave a line empty where the input is bad, and do the rest."
