@@ -28,9 +28,10 @@ DETAILS = """\
 Writes a sentence for each line of the input, in its order. For a data2text run a line is a table,
   name[The Vaults], eatType[pub]      or      {"name": "The Vaults", "eatType": "pub"}
 and for a paraphrase run a sentence. Templates are those of the training sentences: see
-`python -m models templates`. Of several, the best sentence decides: one that quotes more of the
-table, and then one by which the model tells the table from those with another value, and that is
-likelier per word. With --json, `table_log_prob` is log p(table | sentence) among those tables.
+`python -m models templates`. Of several, that of the best sentence is taken: one that quotes more,
+then one that leaves the model surer of the table, is likelier per word, and has fewer words that it
+would read in another state. With --json, `fitness` holds `table_log_prob`, log p(table | sentence)
+among the tables with one other value, and `misread`, the number of such words.
   echo 'name[The Vaults], eatType[pub]' | python -m models generate RUN --num-templates 3
   python -m models generate RUN --split test --folder DIR   # what `score` needs"""
 
@@ -159,7 +160,7 @@ def _print_one(answers: list[Answer] | DataError, number: int, options: Any) -> 
             {
                 **answer.sentence._asdict(),
                 "template": answer.template and answer.template.number,
-                "table_log_prob": answer.table_log_prob,
+                "fitness": answer.fitness and answer.fitness._asdict(),
                 "input": number,
             }
             for answer in answers

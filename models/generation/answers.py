@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from models.data.tables import quoted_order
 from models.errors import RunError, SettingError
-from models.generation.certainty import table_log_probs
+from models.generation.fitness import Fitness, fitness
 from models.generation.writer import Request, Sentence, Writer
 from models.templates.bank import StoredTemplate, TemplateBank
 from models.templates.patterns import parse_pattern
 from models.templates.segments import collapse, different
 
 CANDIDATES = 100  # templates tried for a request
-FLUENCY = 0.5  # weight of the log probability per word beside that of the table; by dev sets
+FORM = 0.5  # weight of how a sentence is written beside what it says; chosen on dev sets
 PLAIN_STATES = re.compile(r"[\d\s,]+")
 NUMBER = re.compile(r"@(\d+)")
 
@@ -26,7 +26,7 @@ NUMBER = re.compile(r"@(\d+)")
 class Answer(NamedTuple):
     sentence: Sentence
     template: StoredTemplate | None = None  # that it was written under
-    table_log_prob: float | None = None  # how sure it is of its table, if templates competed
+    fitness: Fitness | None = None  # if templates competed
 
 
 Answering = Callable[[Sequence[Request]], Iterator[list[Answer] | SettingError]]
@@ -113,22 +113,22 @@ def write_under_each(
 ) -> list[Answer]:
     """The request under each template, the best sentence first.
 
-    Better is who quotes more of the source; then who leaves the model surer of the table, and is
-    likelier per word.
+    Better is who quotes more of the source; then who leaves the model surer of the table, is
+    likelier per word, and is read in the states of the template.
     """
 
     def quality(answer: Answer) -> tuple[int, float]:
-        words = answer.sentence.words
+        words, likely = answer.sentence.words, answer.sentence.log_prob_per_word
         if request.table:
             quoted = len(quoted_order(words, request.table))
         else:
             quoted = len({item.says for item in request.items}.intersection(words))
-        likely = FLUENCY * answer.sentence.log_prob_per_word
-        return quoted, (answer.table_log_prob or 0.0) + likely
+        table_log_prob, misread = answer.fitness or (0.0, 0)
+        return quoted, table_log_prob + FORM * (likely - misread)
 
     sentences = writer.write([request] * len(templates), [t.states for t in templates])
-    sure = table_log_probs(writer.trained, request.table, sentences, bank.values)
-    return sorted(map(Answer, sentences, templates, sure), key=quality, reverse=True)
+    found = fitness(writer.trained, request.table, sentences, bank.values)
+    return sorted(map(Answer, sentences, templates, found), key=quality, reverse=True)
 
 
 def write_differently(

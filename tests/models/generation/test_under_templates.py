@@ -6,6 +6,7 @@ import pytest
 
 from models.data.tables import parse_table, quoted_order
 from models.generation.answers import fitting, write_differently, write_under_each
+from models.generation.fitness import Fitness
 from models.generation.search import Decoding
 from models.generation.writer import Request, Writer
 from models.templates.bank import TemplateBank
@@ -79,10 +80,11 @@ def test_each_template_is_followed(bank, writer, request_):
 
 
 def test_the_best_comes_first(bank, writer, request_):
-    """Who quotes more, then who is likelier per word."""
+    """Who quotes more, then who is likelier per word and read as it was written."""
     found = write_under_each(Writer(copying_run(), writer.decoding), bank, request_, list(bank))
     quality = [
-        (len(quoted_order(s.words, TABLE)), s.log_prob / (len(s.words) + 1)) for s, _, _ in found
+        (len(quoted_order(s.words, TABLE)), s.log_prob / (len(s.words) + 1) - fitness.misread)
+        for s, _, fitness in found
     ]
     assert quality == sorted(quality, reverse=True)
     assert quality[0][0] > quality[-1][0]
@@ -93,16 +95,16 @@ def test_of_those_that_quote_as_much_the_surest_of_the_table_comes_first(
 ):
     """Sure enough, the least likely beats the likeliest, and nothing else decides."""
     before = write_under_each(writer, bank, request_, list(bank))
-    given = {each.sentence: 100.0 * place for place, each in enumerate(before)}
+    given = {each.sentence: Fitness(100.0 * place, 0) for place, each in enumerate(before)}
 
     def known(trained, table, sentences, values):
         assert (trained, table, values) == (writer.trained, TABLE, bank.values)
         return [given[sentence] for sentence in sentences]
 
-    monkeypatch.setattr("models.generation.answers.table_log_probs", known)
+    monkeypatch.setattr("models.generation.answers.fitness", known)
     found = write_under_each(writer, bank, request_, list(bank))
-    assert [each.table_log_prob for each in found] == [given[each.sentence] for each in found]
-    quality = [(len(quoted_order(s.words, TABLE)), sure) for s, _, sure in found]
+    assert [each.fitness for each in found] == [given[each.sentence] for each in found]
+    quality = [(len(quoted_order(s.words, TABLE)), fitness) for s, _, fitness in found]
     assert quality == sorted(quality, reverse=True)
     assert states(each.template for each in found) != states(each.template for each in before)
 

@@ -1,4 +1,4 @@
-"""How sure sentences leave the model of their table, against the decoder a word at a time."""
+"""How well sentences fit, against the decoder a word at a time and the best states of words."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ import pytest
 import torch
 
 from models.data.batches import collate_sources
+from models.data.corpus import Example
 from models.data.sources import table_items
 from models.data.tables import Table, key_mark, parse_table
 from models.data.vocabulary import Vocabulary
-from models.generation.certainty import MOST_VALUES, table_log_probs, tables_like
+from models.generation.fitness import MOST_VALUES, fitness, table_log_probs, tables_like
 from models.generation.stepper import Stepper
 from models.generation.writer import Sentence, Writer
 from models.runs import TrainedRun
-from tests.models.generation.runs import copying_run, small_corpus, untrained_run
+from models.templates.of_runs import map_templates
+from tests.models.generation.runs import SIZES, copying_run, small_corpus, untrained_run
 
 VALUES = {
     "name": ["Juniper", "Zephyr"],
@@ -109,3 +111,16 @@ def test_without_another_table_all_are_certain(trained):
     assert table_log_probs(trained, TABLE, said, {}) == [0, 0]
     assert table_log_probs(trained, (), said, VALUES) == [0, 0]
     assert table_log_probs(trained, TABLE, [], VALUES) == []
+
+
+def test_words_that_are_read_in_another_state(trained):
+    """The states that the inference network finds, with some of them changed."""
+    words = ("_name_", "is", "a", "pub")
+    (best,) = map_templates(trained, [Example(words)])
+    other = [(state + 1) % SIZES.num_states for state in best]
+    templates = [best, [*other[:1], *best[1:]], other]
+    said = [Sentence("", words, tuple(states), 0.0) for states in templates]
+    found = fitness(trained, TABLE, [*said, sentence("")], VALUES)
+    assert [each.misread for each in found] == [0, 1, 4, 0]
+    expected = table_log_probs(trained, TABLE, [*said, sentence("")], VALUES)
+    assert [each.table_log_prob for each in found] == expected

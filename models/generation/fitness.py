@@ -1,15 +1,19 @@
-"""How sure a sentence leaves its reader of what the table says, by the model itself.
+"""How well a sentence fits its table and its template, by the model itself.
+
+It should leave its reader sure of what the table says,
 
     p(s | x, z) = p(x, z | s) / sum of p(x, z | s') over s and all tables s' that differ from it in
                   one value, each as likely as the other before the sentence is read
 
 A sentence that contradicts its table is likelier of another one, and a sentence that passes over a
-value is as likely whatever the value is.
+value is as likely whatever the value is. And the inference network should read it in the states
+that it was written in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,8 +27,29 @@ from models.data.tasks import encode_pair
 from models.data.vocabulary import Vocabulary
 from models.generation.writer import Sentence
 from models.runs import TrainedRun
+from models.templates.of_runs import map_templates
 
 MOST_VALUES = 10  # of a key that a table is compared with, the most frequent first
+
+
+class Fitness(NamedTuple):
+    table_log_prob: float  # log p(s | x, z)
+    misread: int  # words whose best state is not the one that they were written in
+
+
+def fitness(
+    trained: TrainedRun,
+    table: Table,
+    sentences: Sequence[Sentence],
+    values: Mapping[str, Sequence[str]],
+) -> list[Fitness]:
+    """How well each sentence fits, given the `values` that each key has in tables."""
+    read = map_templates(trained, [Example(sentence.words) for sentence in sentences])
+    misread = [
+        sum(asked != found for asked, found in zip(sentence.states, states, strict=True))
+        for sentence, states in zip(sentences, read, strict=True)
+    ]
+    return list(map(Fitness, table_log_probs(trained, table, sentences, values), misread))
 
 
 def table_log_probs(
@@ -33,10 +58,7 @@ def table_log_probs(
     sentences: Sequence[Sentence],
     values: Mapping[str, Sequence[str]],
 ) -> list[float]:
-    """Log p(table | sentence, its states) of each sentence, given the `values` of each key.
-
-    The sentences are scored under each table, all at once.
-    """
+    """Log p(s | x, z) of each sentence; all are scored at once under one table after the other."""
     others = list(tables_like(table, values, trained.vocabulary.words))
     if not others or not sentences:
         return [0.0] * len(sentences)
