@@ -106,6 +106,23 @@ def test_a_value_that_is_said_is_certain_and_one_passed_over_may_be_any():
     assert wrong < -10
 
 
+def test_a_word_that_only_the_table_knows():
+    """It can be copied from the table, and is an unknown word of all others."""
+    table = (("name", "The Anchor"), ("eatType", "igloo"))
+    said = [sentence("igloo"), sentence("pub")]
+    certain, wrong = table_log_probs(copying_run(), table, said, VALUES)
+    assert certain == pytest.approx(0, abs=1e-6)
+    assert wrong < -10
+
+
+def test_in_single_precision(trained):
+    single = untrained_run()
+    single.model.float()
+    said = [sentence("the pub is near _name_"), sentence("bar")]
+    expected = table_log_probs(trained, TABLE, said, VALUES)
+    assert table_log_probs(single, TABLE, said, VALUES) == pytest.approx(expected, abs=1e-4)
+
+
 def test_without_another_table_all_are_certain(trained):
     said = [sentence("pub"), sentence("_name_")]
     assert table_log_probs(trained, TABLE, said, {}) == [0, 0]
