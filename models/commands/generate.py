@@ -28,7 +28,10 @@ DETAILS = """\
 Writes a sentence for each line of the input, in its order. For a data2text run a line is a table,
   name[The Vaults], eatType[pub]      or      {"name": "The Vaults", "eatType": "pub"}
 and for a paraphrase run a sentence. Templates are those of the training sentences: see
-`python -m models templates`.
+`python -m models templates`. Of several, that of the best sentence is taken: one that quotes more,
+then one that leaves the model surer of the table, is likelier per word, and has fewer words that it
+would read in another state. With --json, `fitness` holds `table_log_prob`, log p(table | sentence)
+among the tables with one other value, and `misread`, the number of such words.
   echo 'name[The Vaults], eatType[pub]' | python -m models generate RUN --num-templates 3
   python -m models generate RUN --split test --folder DIR   # what `score` needs"""
 
@@ -36,7 +39,11 @@ TEMPLATE_HELP = (
     "States to follow: one for each word (`3 3 17 5`), the number of a stored template (`@12`), or "
     "a pattern with wildcards (`3 * 17 ?`), for which the best stored one is taken."
 )
-NUMBER_HELP = "Lines for each input, each under another stored template; 0: states are free."
+NUMBER_HELP = (
+    "Lines for each input, each under another stored template, which tell the table in different "
+    "orders if there are as many; 0: states are free."
+)
+JSON_HELP = "Write JSON lines, with words, states, template and scores, see above."
 KEEP_GOING_HELP = "Leave a line empty where the input is bad, and do the rest."
 CHUNK = 100  # lines answered at a time
 NAMED = 10  # unknown keys, at most, in a message
@@ -49,7 +56,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--template", type=str | None, help=TEMPLATE_HELP)
     add("--num-templates", type=NonNegativeInt, default=0, help=NUMBER_HELP)
     add("--keep-going", action="store_true", help=KEEP_GOING_HELP)
-    add("--json", action="store_true", help="Write JSON lines, with words, states and scores.")
+    add("--json", action="store_true", help=JSON_HELP)
     add("--split", type=split, help="Inputs of the corpus, instead of --input.")
     add("--folder", type=str | None, help="With --split: where outputs, references and inputs go.")
     add("--decoding", type=Decoding, default=Decoding())
@@ -150,8 +157,13 @@ def _print_one(answers: list[Answer] | DataError, number: int, options: Any) -> 
     else:
         lines = [answer.sentence.text for answer in answers]
         records = [
-            {**sentence._asdict(), "template": stored and stored.number, "input": number}
-            for sentence, stored in answers
+            {
+                **answer.sentence._asdict(),
+                "template": answer.template and answer.template.number,
+                "fitness": answer.fitness and answer.fitness._asdict(),
+                "input": number,
+            }
+            for answer in answers
         ]
     for line, record in zip(lines, records, strict=True):
         print(json.dumps(record, ensure_ascii=False) if options.json else line, flush=True)

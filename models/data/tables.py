@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from models.data.tokens import tokenise
 
@@ -42,6 +43,14 @@ def parse_table(text: str) -> Table:
 def format_table(table: Table) -> str:
     """What `parse_table` reads."""
     return ", ".join(f"{key}[{value}]" for key, value in table)
+
+
+def values_by_key(tables: Iterable[Table]) -> dict[str, list[str]]:
+    """The values that each key has, the most frequent first."""
+    found: dict[str, list[str]] = {}
+    for (key, value), _ in Counter(pair for table in tables for pair in table).most_common():
+        found.setdefault(key, []).append(value)
+    return found
 
 
 def _no_pair(rest: str) -> str:

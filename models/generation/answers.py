@@ -11,12 +11,14 @@ from typing import NamedTuple
 
 from models.data.tables import quoted_order
 from models.errors import RunError, SettingError
+from models.generation.fitness import Fitness, fitness
 from models.generation.writer import Request, Sentence, Writer
 from models.templates.bank import StoredTemplate, TemplateBank
 from models.templates.patterns import parse_pattern
 from models.templates.segments import collapse, different
 
 CANDIDATES = 100  # templates tried for a request
+FORM = 0.5  # weight of how a sentence is written beside what it says; chosen on dev sets
 PLAIN_STATES = re.compile(r"[\d\s,]+")
 NUMBER = re.compile(r"@(\d+)")
 
@@ -24,6 +26,7 @@ NUMBER = re.compile(r"@(\d+)")
 class Answer(NamedTuple):
     sentence: Sentence
     template: StoredTemplate | None = None  # that it was written under
+    fitness: Fitness | None = None  # if templates competed
 
 
 Answering = Callable[[Sequence[Request]], Iterator[list[Answer] | SettingError]]
@@ -52,7 +55,7 @@ def like(writer: Writer, bank: TemplateBank, pattern: str) -> Answering:
         templates = fitting(bank, request, pattern)
         if not templates:
             return SettingError(f"no stored template is like {pattern!r}")
-        return write_under_each(writer, request, templates)[:1]
+        return write_under_each(writer, bank, request, templates)[:1]
 
     return lambda requests: map(one, requests)
 
@@ -106,23 +109,26 @@ def fitting(
 
 
 def write_under_each(
-    writer: Writer, request: Request, templates: Sequence[StoredTemplate]
+    writer: Writer, bank: TemplateBank, request: Request, templates: Sequence[StoredTemplate]
 ) -> list[Answer]:
     """The request under each template, the best sentence first.
 
-    Better is who quotes more of the source, and then who is likelier per word.
+    Better is who quotes more of the source; then who leaves the model surer of the table, is
+    likelier per word, and is read in the states of the template.
     """
 
     def quality(answer: Answer) -> tuple[int, float]:
-        words = answer.sentence.words
+        words, likely = answer.sentence.words, answer.sentence.log_prob_per_word
         if request.table:
             quoted = len(quoted_order(words, request.table))
         else:
             quoted = len({item.says for item in request.items}.intersection(words))
-        return quoted, answer.sentence.log_prob_per_word
+        table_log_prob, misread = answer.fitness or (0.0, 0)
+        return quoted, table_log_prob + FORM * (likely - misread)
 
     sentences = writer.write([request] * len(templates), [t.states for t in templates])
-    return sorted(map(Answer, sentences, templates), key=quality, reverse=True)
+    found = fitness(writer.trained, request.table, sentences, bank.values)
+    return sorted(map(Answer, sentences, templates, found), key=quality, reverse=True)
 
 
 def write_differently(
@@ -134,7 +140,7 @@ def write_differently(
     sentences, if there are enough that differ, as far from one another as can be.
     """
     templates = fitting(bank, request, least=number)
-    every = write_under_each(writer, request, templates)
+    every = write_under_each(writer, bank, request, templates)
     orders: dict[tuple[str, ...], Answer] = {}
     for answer in every:
         orders.setdefault(quoted_order(answer.sentence.words, request.table), answer)

@@ -40,7 +40,7 @@ def measure_control(
     different = 0
     for request in watch(requests, "tables under templates"):
         orders = set()
-        for sentence, template in write_differently(writer, bank, request, TEMPLATES):
+        for sentence, template, _ in write_differently(writer, bank, request, TEMPLATES):
             told_of.append(request.table)
             told.append(sentence)
             asked.append(template.states if template else ())

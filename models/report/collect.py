@@ -77,7 +77,7 @@ def _browser(trained: TrainedRun, corpus: Corpus, bank: TemplateBank, watch: Wat
 
 def _output(answer: Answer, templates: dict[StoredTemplate, int]) -> Output:
     """The answer, its template added to those of the browser."""
-    sentence, template = answer
+    sentence, template, _ = answer
     assert template is not None
     place = templates.setdefault(template, len(templates))
     note = f"template @{template.number}; log p per word {sentence.log_prob_per_word:.2f}"

@@ -7,7 +7,7 @@ are numbered from 0, the most frequent first.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -30,7 +30,8 @@ class StoredTemplate:
 class TemplateBank:
     """Made from the templates of all sentences and the keys of their tables, in the same order.
 
-    The `fingerprint` tells what the templates come from.
+    The `fingerprint` tells what the templates come from; `values` are those that each key has in
+    the tables, the most frequent first.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class TemplateBank:
         key_sets: Iterable[Iterable[str]],
         num_states: int,
         fingerprint: str = "",
+        values: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         every = [(tuple(s), frozenset(k)) for s, k in zip(templates, key_sets, strict=True)]
         counts, first = Counter(every), {own: i for i, own in reversed(list(enumerate(every)))}
@@ -49,7 +51,7 @@ class TemplateBank:
         ]
         numbers = {own: number for number, (own, _) in enumerate(ordered)}
         self.sentences = [numbers[own] for own in every]  # the template of each training sentence
-        self.num_states, self.fingerprint = num_states, fingerprint
+        self.num_states, self.fingerprint, self.values = num_states, fingerprint, values or {}
         strangers = {s for states, _ in counts for s in states if not 0 <= s < num_states}
         if strangers:
             raise ValueError(f"state {min(strangers)} is not one of {num_states}, numbered from 0")
@@ -60,6 +62,7 @@ class TemplateBank:
             "num_states": self.num_states,
             "templates": [(template.states, sorted(template.keys)) for template in self],
             "sentences": self.sentences,
+            "values": self.values,
         }
         write_json(path, content, indent=None)
 
@@ -73,7 +76,8 @@ class TemplateBank:
             stored = dict(enumerate(content["templates"]))
             every = [stored[number] for number in content["sentences"]]
             templates, keys = [own[0] for own in every], [own[1] for own in every]
-            return cls(templates, keys, int(content["num_states"]), str(content["fingerprint"]))
+            about = int(content["num_states"]), str(content["fingerprint"]), dict(content["values"])
+            return cls(templates, keys, *about)
         except Exception as error:  # damage shows in many ways, all of them the file's fault
             raise RunError(f"{path} is damaged, or no bank of templates; {make} again") from error
 

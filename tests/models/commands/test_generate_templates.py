@@ -18,6 +18,7 @@ def test_keep_going_stays_in_step_with_templates(refused):
 def test_states_as_template(generate):
     found = records(generate(TABLES, "--json", "--template", "2 0 0 1"))
     assert [record["states"] for record in found] == [[2, 0, 0, 1]] * 3
+    assert [record["fitness"] for record in found] == [None] * 3  # none competed
 
 
 def test_a_stored_template(generate):
@@ -58,6 +59,8 @@ def test_so_many_templates(generate, number):
     assert [record["input"] for record in found] == sorted([1, 2, 3] * number)
     for line in (1, 2, 3):
         assert len({r["template"] for r in found if r["input"] == line}) == number
+    for fitness in (record["fitness"] for record in found):
+        assert fitness["table_log_prob"] <= 0 <= fitness["misread"]
 
 
 def test_more_templates_than_there_are(refused):

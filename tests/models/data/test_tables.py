@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.data.tables import format_table, parse_table
+from models.data.tables import format_table, parse_table, values_by_key
 
 MALFORMED = {
     "": "nothing where a pair key[value] should be",
@@ -76,3 +76,10 @@ def test_a_long_mistake_is_told_in_short(text):
     with pytest.raises(ValueError, match="; a table looks like") as caught:
         parse_table(text)
     assert len(str(caught.value)) < 300
+
+
+def test_values_by_key():
+    tables = ["food[Thai], area[harbour]", "food[Greek]", "food[Greek], area[old town]"]
+    expected = {"food": ["Greek", "Thai"], "area": ["harbour", "old town"]}
+    assert values_by_key(map(parse_table, tables)) == expected
+    assert values_by_key([()]) == {}
