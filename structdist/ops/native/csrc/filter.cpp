@@ -80,9 +80,11 @@ template <class T> class Filter {
       const double largest = max_of(sums, kp_);
       const double m = largest > kMinusInf ? largest : 0;
       T* boost = &boost_[(row * kChunk + t - begin) * kp_];
-      for (int64_t j = 0; j < kp_; ++j) boost[j] = fast_exp<T>(T(sums[j] - m));
+      for (int64_t j = 0; j < kp_; ++j) boost[j] = T(sums[j] - m);
       shift_[row * kChunk + t - begin] = m;
     }
+    T* boost = &boost_[row * kChunk * kp_];  // one long loop: short ones wait for their last vector
+    for (int64_t j = 0; j < (end - begin) * kp_; ++j) boost[j] = fast_exp<T>(boost[j]);
   }
 
   void begin_with(int64_t n, int64_t row) {
