@@ -92,7 +92,7 @@ def run(options: Any) -> None:
             **{name: options[name] for name in ("split", "samples", "seed")},
             "sentences": len(sentences),
             "scores": asdict(scores),
-            "recovery": recovered and recovered._asdict(),
+            "recovery": recovered and {**recovered._asdict(), "boundary_f1": recovered.boundary_f1},
             "control": control and asdict(control),
         }
         write_json(Path(options.json), found)
@@ -126,6 +126,13 @@ def _rows(
         yield "homogeneity", recovered.homogeneity, "1 if each state means one slot"
         yield "completeness", recovered.completeness, "1 if each slot has one state"
         yield "many-to-one", recovered.many_to_one, "share of words, each state as its main slot"
+        yield (
+            "boundary F1",
+            recovered.boundary_f1,
+            "of starts of segments and changes of true slots",
+        )
+        yield "  precision", recovered.boundary_precision, "of boundaries inside sentences"
+        yield "  recall", recovered.boundary_recall, "the same"
     if control is not None:
         yield "slot errors", control.slot_errors, f"per slot, {control.tables} tables, states free"
         yield "  under templates", control.slot_errors_under_templates, "three for each table"

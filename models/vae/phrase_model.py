@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import one_hot
+from torch.nn.functional import logsigmoid, one_hot, pad
 
 from models.config import ModelConfig
 from models.data.batches import Batch, Source
@@ -25,8 +25,9 @@ from models.data.vocabulary import MARKS, PAD
 from structdist import SemiMarkovCRF
 
 ASKS, PREFERS, DOUBT = 6.0, 3.0, 4.0  # of its own key by each state, at first
+ENDS, ENDT = 2.0, 0.0
 NOTHING = 2.0  # the score of asking the table for nothing
-SPREAD = 0.1  # of scores at first
+SPREAD = 0.5  # of scores at first
 END_OF_PHRASE = PAD  # as a word
 
 
@@ -38,9 +39,13 @@ class PhraseModel(nn.Module):
         self.start = nn.Parameter(SPREAD * torch.randn(num_states))
         self.words = nn.Parameter(SPREAD * torch.randn(num_states, vocabulary_size))
         self.first_words = nn.Parameter(torch.zeros(num_states, vocabulary_size))
+        self.ends_after = nn.Embedding(vocabulary_size, 1)
+        nn.init.zeros_(self.ends_after.weight)
         self.embedding = nn.Embedding(vocabulary_size, config.hidden_size)
         self.told = nn.Linear(config.hidden_size, vocabulary_size, bias=False)
         own_key = _own_keys(num_states, num_keys or 0)
+        free = 1 - own_key.sum(-1)
+        self.ends = nn.Parameter(ENDS * free + ENDT * (1 - free))
         self.asks, self.prefers = nn.Parameter(ASKS * own_key), nn.Parameter(PREFERS * own_key)
         self.reluctance = nn.Parameter((PREFERS + DOUBT) * own_key.sum(-1))
 
@@ -53,17 +58,20 @@ class PhraseModel(nn.Module):
             words = words + self.told(self._found(batch.source))
             liked = self._keys(batch.source) @ self.prefers.T - self.reluctance  # [B, K]
             transitions, start = transitions + liked.unsqueeze(1), start + liked
-        first = (words + self.first_words).index_fill(-1, _number(END_OF_PHRASE, words), -torch.inf)
-        begins = _said(first.log_softmax(-1), batch.words)  # [B, T, K]
-        goes_on = _said(words.log_softmax(-1), batch.words)
-        ends = words.log_softmax(-1)[..., END_OF_PHRASE]  # [B or 1, K]
-        segments = (begins - goes_on + ends.unsqueeze(1)).unsqueeze(2)
+        begins = _said((words + self.first_words).log_softmax(-1), batch.words)  # [B, T, K]
+        ending = self.ends + self.ends_after(batch.words)  # [B, T, K]
+        goes_on = _said(words.log_softmax(-1), batch.words) + pad(
+            logsigmoid(-ending[:, :-1]), (0, 0, 1, 0)
+        )
+        steps, sizes = (torch.arange(n) for n in (begins.shape[1], self.max_phrase))
+        last = (steps.unsqueeze(-1) + sizes).clamp(max=len(steps) - 1)  # [T, L]
+        segments = (begins - goes_on).unsqueeze(2) + logsigmoid(ending)[:, last]
         return SemiMarkovCRF(
             goes_on,
             transitions.log_softmax(-1),
             None,
             batch.lengths,
-            segments=segments.expand(-1, -1, self.max_phrase, -1),
+            segments=segments,
             start=start.log_softmax(-1),
             validate_args=False,
         )

@@ -48,7 +48,7 @@ def test_steps_add_up_to_the_score_of_the_whole(latent):
     for step, (word, state) in enumerate(zip(WORDS, PATH, strict=True)):
         state = state if latent else 0
         states, words = repeated(state, 2), repeated(word, 2)
-        total = total + steps.state_log_probs(position, step)[:, state]
+        total = total + steps.choice_log_probs(position, step)[:, state]
         total = total + steps.word_log_probs(position, states, step)[:, word]
         position = steps.advance(position, words, states)
     for row, source in enumerate([WITH_NEED, WITH_NEW_WORD]):
@@ -68,7 +68,7 @@ def test_each_source_has_its_own_words():
 @torch.no_grad()
 def test_states_are_a_distribution():
     steps = stepper()
-    log_probs = steps.state_log_probs(steps.start(), 0)
+    log_probs = steps.choice_log_probs(steps.start(), 0)
     assert log_probs.shape == (len(SOURCES), STATES)
     assert_close(log_probs.exp().sum(-1), torch.ones(len(SOURCES)).double())
 
@@ -85,8 +85,8 @@ def test_what_is_forbidden_was_possible_before():
 @torch.no_grad()
 def test_a_template_leaves_one_state_with_its_own_probability():
     free, bound = stepper(), stepper(templates=TEMPLATES)
-    expected = free.state_log_probs(free.start(), 0)
-    found = bound.state_log_probs(bound.start(), 0)
+    expected = free.choice_log_probs(free.start(), 0)
+    found = bound.choice_log_probs(bound.start(), 0)
     assert possible(found) == [[1], [0], [0]]
     for row, state in enumerate([1, 0, 0]):
         assert_close(found[row, state], expected[row, state])
@@ -103,14 +103,14 @@ def test_after_its_template_a_sentence_ends():
         [True, True, True],
     ]
     assert not any(END in words for words in ends[0])
-    assert possible(steps.state_log_probs(steps.start(), 2)) == [[0, 1], [1], [0, 1]]
+    assert possible(steps.choice_log_probs(steps.start(), 2)) == [[0, 1], [1], [0, 1]]
 
 
 @torch.no_grad()
 def test_templates_go_with_sources_not_with_rows():
     steps = stepper(templates=TEMPLATES)
     position = steps.start().select(torch.tensor([2, 0, 0, 1]))
-    assert possible(steps.state_log_probs(position, 0)) == [[0], [1], [1], [0]]
+    assert possible(steps.choice_log_probs(position, 0)) == [[0], [1], [1], [0]]
     ends = possible(steps.word_log_probs(position, repeated(0, 4), 1))
     assert [words == [END] for words in ends] == [False, True, True, False]
 
@@ -141,7 +141,7 @@ def test_needed_words():
 def test_without_templates_there_is_one_state():
     steps = stepper(latent=False)
     assert steps.num_states == 0
-    assert steps.state_log_probs(steps.start(), 0).tolist() == [[0.0]] * len(SOURCES)
+    assert steps.choice_log_probs(steps.start(), 0).tolist() == [[0.0]] * len(SOURCES)
     with pytest.raises(ValueError, match="cannot follow"):
         stepper(latent=False, templates=TEMPLATES)
 
