@@ -3,9 +3,6 @@
 Both are labels of words; neither names the other. Homogeneity asks whether each state holds words
 of one slot, completeness whether each slot's words share one state (Rosenberg and Hirschberg,
 2007). States that split a slot cost completeness alone, states that mix slots homogeneity alone.
-
-Boundaries are compared on their own: the places between two words of a sentence where a segment of
-the template starts, with those where the true slot changes.
 """
 
 from __future__ import annotations
@@ -13,10 +10,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from itertools import islice, zip_longest
+from itertools import zip_longest
 from typing import NamedTuple
-
-from models.templates.segments import segment_starts
 
 
 class Recovery(NamedTuple):
@@ -26,13 +21,6 @@ class Recovery(NamedTuple):
     completeness: float  # 1 - H[state | slot] / H[state]
     v_measure: float  # their harmonic mean, also known as normalised mutual information
     many_to_one: float  # accuracy when every state stands for its most frequent slot
-    boundary_precision: float  # share of the starts of segments that are changes of slot
-    boundary_recall: float  # share of the changes of slot that are starts of segments
-
-    @property
-    def boundary_f1(self) -> float:
-        """The harmonic mean of precision and recall, 0 if there is nothing in common."""
-        return _harmonic_mean(self.boundary_precision, self.boundary_recall)
 
 
 def recovery(states: Iterable[Sequence[int]], slots: Iterable[Sequence[str]]) -> Recovery:
@@ -40,19 +28,14 @@ def recovery(states: Iterable[Sequence[int]], slots: Iterable[Sequence[str]]) ->
 
     One entry per word: states of an end mark or of padding must be cut off before. With a single
     slot there is nothing to find, so homogeneity is 1; a single state is complete in the same way.
-    Where there are no boundaries, none is wrong and none is missed. States without phrases have
-    boundaries where they change.
     """
     pairs: Counter[tuple[int, str]] = Counter()
-    boundaries: Counter[tuple[bool, bool]] = Counter()
     for index, (mine, true) in enumerate(zip_longest(states, slots)):
         if mine is None or true is None:
             raise ValueError(f"sentence {index} has no {'states' if mine is None else 'slots'}")
         if len(mine) != len(true):
             raise ValueError(f"sentence {index} has {len(mine)} states but {len(true)} slots")
         pairs.update(zip(map(int, mine), true, strict=True))
-        inner = zip(segment_starts(mine), segment_starts(true), strict=True)
-        boundaries.update(islice(inner, 1, None))
     if not pairs:
         raise ValueError("no words to compare")
     of_state, of_slot, best = Counter[int](), Counter[str](), Counter[int]()
@@ -64,21 +47,9 @@ def recovery(states: Iterable[Sequence[int]], slots: Iterable[Sequence[str]]) ->
     split = math.fsum(n * math.log(of_slot[slot] / n) for (_, slot), n in pairs.items())
     homogeneity = _explained(mixed, of_slot.values())
     completeness = _explained(split, of_state.values())
-    both, extra, missed = (
-        boundaries[kind] for kind in ((True, True), (True, False), (False, True))
-    )
-    return Recovery(
-        homogeneity,
-        completeness,
-        _harmonic_mean(homogeneity, completeness),
-        best.total() / pairs.total(),
-        both / (both + extra) if both + extra else 1.0,
-        both / (both + missed) if both + missed else 1.0,
-    )
-
-
-def _harmonic_mean(one: float, other: float) -> float:
-    return 2 * one * other / (one + other) if one + other > 0 else 0.0
+    total = homogeneity + completeness
+    v_measure = 2 * homogeneity * completeness / total if total > 0 else 0.0
+    return Recovery(homogeneity, completeness, v_measure, best.total() / pairs.total())
 
 
 def _explained(left: float, counts: Collection[int]) -> float:

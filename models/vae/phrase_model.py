@@ -99,7 +99,7 @@ class PhraseModel(nn.Module):
 
 def _own_keys(num_states: int, num_keys: int) -> Tensor:
     """One key for each of the first states [K, number of keys]."""
-    keys = torch.arange(len(MARKS), num_keys)[:num_states]
+    keys = torch.arange(num_keys)[len(MARKS) :][:num_states]
     own = torch.zeros(num_states, num_keys)
     own[torch.arange(len(keys)), keys] = 1.0
     return own
