@@ -26,12 +26,15 @@ class Phrases(tuple[int, ...]):
         made = super().__new__(cls, states)
         made.starts = tuple(_changes(made)) if starts is None else tuple(map(bool, starts))
         if len(made.starts) != len(made):
-            raise ValueError(f"{len(made)} states, but {len(made.starts)} starts or none")
+            raise ValueError(f"{len(made)} states, but {len(made.starts)} starts")
         return made
 
     def __eq__(self, other: object) -> bool:
         """Phrases differ from the same states without phrases."""
         return isinstance(other, Phrases) and (*self, *self.starts) == (*other, *other.starts)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
     def __hash__(self) -> int:
         return hash((tuple(self), self.starts))

@@ -9,6 +9,7 @@ from torch.testing import assert_close
 from models.data.batches import collate_sources
 from models.data.vocabulary import END, PAD, START, UNKNOWN
 from models.generation.stepper import Stepper
+from models.templates.segments import Phrases
 from tests.models.generation.enumeration import (
     NEW_WORD,
     PLAIN,
@@ -17,6 +18,8 @@ from tests.models.generation.enumeration import (
     WITH_NEED,
     WITH_NEW_WORD,
     log_joint,
+    phrase_log_joint,
+    phrase_model,
     tiny_model,
 )
 
@@ -53,6 +56,51 @@ def test_steps_add_up_to_the_score_of_the_whole(latent):
         position = steps.advance(position, words, states)
     for row, source in enumerate([WITH_NEED, WITH_NEW_WORD]):
         assert_close(total[row], log_joint(model, source, [WORDS], [PATH]).total()[0])
+
+
+@torch.no_grad()
+def test_steps_of_phrases_add_up_to_the_score_of_the_whole():
+    """The last choice, to go on, keeps the state of the word before."""
+    model = phrase_model()
+    steps = Stepper(model, collate_sources([WITH_NEW_WORD]))
+    position, total = steps.start(), torch.zeros(1)
+    choices, path, starts = [1, STATES, 0, 0], [1, 1, 0, 0], [1, 0, 1, 1]
+    for step, (word, choice) in enumerate(zip(WORDS, choices, strict=True)):
+        total = total + steps.choice_log_probs(position, step)[:, choice]
+        chosen = repeated(choice, 1)
+        total = total + steps.word_log_probs(position, chosen, step)[:, word]
+        position = steps.advance(position, repeated(word, 1), chosen)
+    assert steps.template(choices) == Phrases(path, starts)
+    whole = phrase_log_joint(model, WITH_NEW_WORD, WORDS, path, starts)
+    assert_close(total, whole.total())
+
+
+@torch.no_grad()
+def test_a_phrase_begins_at_first_and_ends_when_it_is_long():
+    steps = Stepper(phrase_model(), collate_sources([PLAIN]))
+    position, go_on = steps.start(), repeated(STATES, 1)
+    everything = list(range(STATES + 1))
+    assert possible(steps.choice_log_probs(position, 0)) == [everything[:-1]]
+    position = steps.advance(position, repeated(4, 1), repeated(1, 1))
+    assert possible(steps.choice_log_probs(position, 1)) == [everything]
+    position = steps.advance(position, repeated(4, 1), go_on)
+    assert possible(steps.choice_log_probs(position, 2)) == [everything[:-1]]
+
+
+@torch.no_grad()
+def test_a_template_of_phrases_leaves_one_choice():
+    """That of plain states has phrases where they change; one that is too long is cut in two."""
+    split = Phrases([1, 1, 0], [True, True, True])
+    source = collate_sources([PLAIN, PLAIN])
+    steps = Stepper(phrase_model(), source, [split, [1, 1, 1, 0]])
+    position, asked = steps.start(), []
+    for step in range(4):
+        choices = possible(steps.choice_log_probs(position, step))
+        asked.append(choices)
+        first = torch.tensor([row[0] for row in choices])
+        position = steps.advance(position, repeated(4, 2), first)
+    assert asked[:3] == [[[1], [1]], [[1], [STATES]], [[0], [1]]]
+    assert asked[3][1] == [0]
 
 
 @torch.no_grad()
