@@ -2,9 +2,11 @@
 
     p(x | s) = sum over phrases of  prod p(z_i | z_{i-1}, s) p(words of phrase i | z_i, s)
 
-A phrase is its first word, then any number of words in no order, then its end. A state asks the
-table for values of some keys, and prefers tables that have them: states start out with a key each,
-as far as there are keys, and those left over with none.
+A phrase is a first word, then words in no order until it ends, which depends on the last of them. A
+state looks up values of some keys in the table, and is likelier where the table has those keys. At
+first each of the first states has a key of its own, and the others have none. Those with a key are
+unlikely at first, so that words which tell of no value are left to the others, whose phrases are
+short at first.
 
 It knows nothing of the order within phrases nor of what was said before, so it writes badly. But
 words belong together for it if they tell of the same value, or often stand together; and as all its
@@ -21,14 +23,14 @@ from torch.nn.functional import logsigmoid, one_hot, pad
 
 from models.config import ModelConfig
 from models.data.batches import Batch, Source
-from models.data.vocabulary import MARKS, PAD
+from models.data.vocabulary import MARKS
+from models.vae.phrases import scores_of_ends
 from structdist import SemiMarkovCRF
 
-ASKS, PREFERS, DOUBT = 6.0, 3.0, 4.0  # of its own key by each state, at first
-ENDS, ENDT = 2.0, 0.0
-NOTHING = 2.0  # the score of asking the table for nothing
-SPREAD = 0.5  # of scores at first
-END_OF_PHRASE = PAD  # as a word
+SPREAD = 0.5  # standard deviation of scores at first
+NOTHING = 2.0  # the score of looking nothing up
+LOOKS_UP, LIKES, RELUCTANT = 6.0, 3.0, 7.0  # scores, at first, of a state that has a key
+ENDS = 2.0  # the log odds, at first, that a phrase of a state without a key ends
 
 
 class PhraseModel(nn.Module):
@@ -44,10 +46,10 @@ class PhraseModel(nn.Module):
         self.embedding = nn.Embedding(vocabulary_size, config.hidden_size)
         self.told = nn.Linear(config.hidden_size, vocabulary_size, bias=False)
         own_key = _own_keys(num_states, num_keys or 0)
-        free = 1 - own_key.sum(-1)
-        self.ends = nn.Parameter(ENDS * free + ENDT * (1 - free))
-        self.asks, self.prefers = nn.Parameter(ASKS * own_key), nn.Parameter(PREFERS * own_key)
-        self.reluctance = nn.Parameter((PREFERS + DOUBT) * own_key.sum(-1))
+        has_key = own_key.sum(-1)
+        self.looks_up, self.likes = nn.Parameter(LOOKS_UP * own_key), nn.Parameter(LIKES * own_key)
+        self.reluctance = nn.Parameter(RELUCTANT * has_key)
+        self.ends = nn.Parameter(ENDS * (1 - has_key))
 
     def forward(self, batch: Batch) -> SemiMarkovCRF:
         """The posterior over phrases, batch shape [B]; its log Z is log p(x | s)."""
@@ -56,16 +58,13 @@ class PhraseModel(nn.Module):
         start: Tensor = self.start
         if batch.source is not None:
             words = words + self.told(self._found(batch.source))
-            liked = self._keys(batch.source) @ self.prefers.T - self.reluctance  # [B, K]
+            liked = self._keys(batch.source) @ self.likes.T - self.reluctance  # [B, K]
             transitions, start = transitions + liked.unsqueeze(1), start + liked
         begins = _said((words + self.first_words).log_softmax(-1), batch.words)  # [B, T, K]
         ending = self.ends + self.ends_after(batch.words)  # [B, T, K]
-        goes_on = _said(words.log_softmax(-1), batch.words) + pad(
-            logsigmoid(-ending[:, :-1]), (0, 0, 1, 0)
-        )
-        steps, sizes = (torch.arange(n) for n in (begins.shape[1], self.max_phrase))
-        last = (steps.unsqueeze(-1) + sizes).clamp(max=len(steps) - 1)  # [T, L]
-        segments = (begins - goes_on).unsqueeze(2) + logsigmoid(ending)[:, last]
+        not_ended = pad(logsigmoid(-ending[:, :-1]), (0, 0, 1, 0))
+        goes_on = _said(words.log_softmax(-1), batch.words) + not_ended
+        segments = scores_of_ends(begins - goes_on, logsigmoid(ending), self.max_phrase)
         return SemiMarkovCRF(
             goes_on,
             transitions.log_softmax(-1),
@@ -85,7 +84,7 @@ class PhraseModel(nn.Module):
 
     def _found(self, source: Source) -> Tensor:
         """What each state finds in the table [B, K, H]."""
-        scores = self.asks.T[source.keys].transpose(1, 2)  # [B, K, N]
+        scores = self.looks_up.T[source.keys].transpose(1, 2)  # [B, K, N]
         scores = scores.masked_fill(~source.active.unsqueeze(1), -torch.inf)
         nothing = torch.full_like(scores[..., :1], NOTHING)
         weights = torch.cat([nothing, scores], -1).softmax(-1)[..., 1:]
@@ -93,8 +92,8 @@ class PhraseModel(nn.Module):
 
     def _keys(self, source: Source) -> Tensor:
         """Which keys each table has [B, number of keys]."""
-        every = one_hot(source.keys, self.prefers.shape[-1]) * source.active.unsqueeze(-1)
-        return every.amax(1).to(self.prefers.dtype)
+        every = one_hot(source.keys, self.likes.shape[-1]) * source.active.unsqueeze(-1)
+        return every.amax(1).to(self.likes.dtype)
 
 
 def _own_keys(num_states: int, num_keys: int) -> Tensor:
@@ -109,7 +108,3 @@ def _said(log_probs: Tensor, words: Tensor) -> Tensor:
     """Log probability of each word [B, T, K], of all words by state [B or 1, K, V]."""
     index = words.unsqueeze(1).expand(-1, log_probs.shape[1], -1)
     return log_probs.expand(len(words), -1, -1).gather(-1, index).transpose(1, 2)
-
-
-def _number(value: int, like: Tensor) -> Tensor:
-    return torch.tensor(value, device=like.device)

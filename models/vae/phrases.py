@@ -43,3 +43,13 @@ def must_begin(phrases: Tensor, longest: int) -> Tensor:
     steps = torch.arange(begins.shape[-1], device=begins.device)
     last = torch.where(begins, steps, 0).cummax(-1).values  # the first word of each word's phrase
     return (steps == 0) | (steps - pad(last[..., :-1], (1, 0)) >= longest)
+
+
+def scores_of_ends(first: Tensor, last: Tensor, longest: int) -> Tensor:
+    """Scores of segments [..., T, L, K], from those of their first and last words [..., T, K].
+
+    Segments that reach beyond the last word have its score; they are never in a chain.
+    """
+    steps, sizes = (torch.arange(n, device=last.device) for n in (last.shape[-2], longest))
+    ends = (steps.unsqueeze(-1) + sizes).clamp(max=len(steps) - 1)  # [T, L]
+    return first.unsqueeze(-2) + last[..., ends, :]

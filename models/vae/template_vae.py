@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from models.config import Knobs, ModelConfig, RunConfig
@@ -12,7 +11,7 @@ from models.data.vocabulary import PAD
 from models.vae.decoder import Decoder, LogJoint
 from models.vae.layers import BothWays, Dropout, drop_sentences
 from models.vae.phrase_model import PhraseModel
-from models.vae.phrases import read_phrases
+from models.vae.phrases import read_phrases, scores_of_ends
 from structdist import LinearChain, LinearChainCRF, SemiMarkov, SemiMarkovCRF
 
 Posterior = LinearChainCRF | SemiMarkovCRF
@@ -53,14 +52,9 @@ class InferenceNetwork(nn.Module):
             raise FloatingPointError("scores of states are not finite")
         if isinstance(self.crf, LinearChain):
             return self.crf(scores, batch.lengths)
-        return self.crf(scores, batch.lengths, self._segment_scores(hidden, self.crf.max_duration))
-
-    def _segment_scores(self, hidden: Tensor, longest: int) -> Tensor:
-        """Scores [B, T, L, K] of each first word, length and state: those of its two ends."""
         first, last = self.edges(hidden).chunk(2, -1)  # [B, T, K]
-        steps, sizes = (torch.arange(n, device=hidden.device) for n in (hidden.shape[1], longest))
-        ends = (steps.unsqueeze(-1) + sizes).clamp(max=len(steps) - 1)  # [T, L]
-        return first.unsqueeze(2) + last[:, ends]
+        segments = scores_of_ends(first, last, self.crf.max_duration)
+        return self.crf(scores, batch.lengths, segments)
 
 
 class TemplateVAE(nn.Module):

@@ -35,12 +35,12 @@ def log_prob_of_phrases(model: PhraseModel, batch: Batch, row: int, labels, star
     if batch.source is not None:
         keys, inputs = batch.source.keys[row], batch.source.words[row]
         items = [i for i in range(len(keys)) if batch.source.active[row, i]]
-        asked = torch.stack([model.asks[:, keys[i]] for i in items], -1)
+        asked = torch.stack([model.looks_up[:, keys[i]] for i in items], -1)
         nothing = torch.full((CONFIG.num_states, 1), 2.0, dtype=torch.double)
         weights = torch.cat([nothing, asked], -1).softmax(-1)[:, 1:]
         words = words + model.told(weights @ model.embedding(inputs[items]))
         present = sorted({int(keys[i]) for i in items})
-        prior = model.prefers[:, present].sum(-1) - model.reluctance
+        prior = model.likes[:, present].sum(-1) - model.reluctance
     total, previous = torch.zeros((), dtype=torch.double), None
     said = batch.words[row, : batch.lengths[row]].tolist()
     for place, (word, label, begins) in enumerate(zip(said, labels, starts, strict=False)):
@@ -81,9 +81,9 @@ def test_its_likelihood_adds_up_all_phrases(reads, batch):
 
 def test_states_start_with_a_key_each():
     model = PhraseModel(CONFIG, VOCABULARY_SIZE, NUM_KEYS)
-    own = model.asks.argmax(-1)
+    own = model.looks_up.argmax(-1)
     assert own[:2].tolist() == [4, 5]  # there are two real keys, and a third state without one
-    assert model.asks[2].eq(0).all()
+    assert model.looks_up[2].eq(0).all()
     assert model.reluctance[:2].gt(0).all()
     assert model.reluctance[2] == 0
 

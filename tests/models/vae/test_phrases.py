@@ -6,7 +6,7 @@ import torch
 from torch.nn.functional import one_hot
 from torch.testing import assert_close
 
-from models.vae.phrases import classes_of, must_begin, read_phrases, word_states
+from models.vae.phrases import classes_of, must_begin, read_phrases, scores_of_ends, word_states
 from structdist import SemiMarkovCRF
 
 K, L, T = 2, 3, 5
@@ -58,3 +58,13 @@ def test_a_phrase_begins_at_first_and_after_a_longest_one():
         [True, False, False, False, False, False],
     ]
     assert must_begin(begins.unsqueeze(-1), longest=1).all()
+
+
+def test_scores_of_segments_are_those_of_their_ends():
+    first, last = torch.randn(2, T, K), torch.randn(2, T, K)
+    found = scores_of_ends(first, last, L)
+    assert found.shape == (2, T, L, K)
+    for start in range(T):
+        for size in range(1, min(L, T - start) + 1):
+            expected = first[:, start] + last[:, start + size - 1]
+            assert_close(found[:, start, size - 1], expected)
