@@ -25,6 +25,7 @@ from models.errors import SettingError
 from models.files import write_json
 from models.metrics.boundaries import Boundaries, boundary_recovery
 from models.metrics.recovery import Recovery, recovery
+from models.templates.segments import segment_starts
 
 if TYPE_CHECKING:
     from models.generation.control import Control
@@ -75,7 +76,8 @@ def run(options: Any) -> None:
     slots = [example.slots for example in examples if example.slots is not None]
     known = bool(templates) and len(slots) == len(examples)  # as in the built-in corpus
     recovered = recovery(templates, slots) if known else None
-    boundaries = boundary_recovery(templates, slots) if known else None
+    starts = [segment_starts(states) for states in templates]
+    boundaries = boundary_recovery(starts, slots) if known else None
     control = _control(trained, options) if options.control else None
     console = plain_console()
     title = f"{options.run}: {trained.config.objective.estimator}, {options.split}"

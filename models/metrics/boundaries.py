@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
-
-from models.templates.segments import segment_starts
 
 
 class Boundaries(NamedTuple):
@@ -27,13 +26,13 @@ class Boundaries(NamedTuple):
 
 
 def boundary_recovery(
-    templates: Iterable[Sequence[int]], slots: Iterable[Sequence[str]]
+    starts: Iterable[Sequence[bool]], slots: Iterable[Sequence[str]]
 ) -> Boundaries:
-    """Compares templates with slots, one entry per word in both, over all sentences together."""
+    """Compares the starts of segments with slots, one entry per word, over all sentences."""
     counts: Counter[tuple[bool, bool]] = Counter()
-    for states, true in zip(templates, slots, strict=True):
-        places = zip(segment_starts(states), segment_starts(true), strict=True)
-        counts.update(list(places)[1:])
+    for begins, true in zip(starts, slots, strict=True):
+        changes = [before != after for before, after in pairwise(true)]
+        counts.update(zip(map(bool, begins[1:]), changes, strict=True))
     both, extra, missed = counts[True, True], counts[True, False], counts[False, True]
     return Boundaries(_share(both, extra), _share(both, missed))
 

@@ -6,7 +6,7 @@ Segments are the phrases of a template that has any (`Phrases`), else its runs o
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,8 +46,8 @@ class Segment(NamedTuple):
     end: int  # the word after its last
 
 
-def segment_starts(states: Sequence[Any]) -> Sequence[bool]:
-    """Whether a segment starts with each word, of states or of other labels."""
+def segment_starts(states: Sequence[int]) -> Sequence[bool]:
+    """Whether a segment starts with each word."""
     return states.starts if isinstance(states, Phrases) else _changes(states)
 
 
@@ -57,7 +57,7 @@ def segments(states: Sequence[int]) -> list[Segment]:
     return [Segment(states[start], start, end) for start, end in zip(starts, ends, strict=False)]
 
 
-def _changes(states: Sequence[Any]) -> list[bool]:
+def _changes(states: Sequence[int]) -> list[bool]:
     return [i == 0 or state != states[i - 1] for i, state in enumerate(states)]
 
 

@@ -29,7 +29,7 @@ from structdist import SemiMarkovCRF
 
 SPREAD = 0.5  # standard deviation of scores at first
 NOTHING = 2.0  # the score of looking nothing up
-LOOKS_UP, LIKES, RELUCTANT = 6.0, 3.0, 7.0  # scores, at first, of a state that has a key
+LOOKS_UP, LIKES, RELUCTANT = 6.0, 5.0, 8.0  # scores, at first, of a state that has a key
 ENDS = 2.0  # the log odds, at first, that a phrase of a state without a key ends
 
 
