@@ -29,7 +29,7 @@ def test_boundaries_are_pooled_and_ends_of_sentences_are_none():
 
 
 def test_sentences_must_have_their_slots():
-    with pytest.raises(ValueError, match="shorter"):
+    with pytest.raises(ValueError, match="longer"):
         boundary_recovery([[1, 1]], ["abcd"])
 
 
