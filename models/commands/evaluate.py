@@ -23,7 +23,9 @@ from models.commands.options import (
 from models.data.corpus import SPLITS, spread
 from models.errors import SettingError
 from models.files import write_json
+from models.metrics.boundaries import Boundaries, boundary_recovery
 from models.metrics.recovery import Recovery, recovery
+from models.templates.segments import segment_starts
 
 if TYPE_CHECKING:
     from models.generation.control import Control
@@ -74,11 +76,13 @@ def run(options: Any) -> None:
     slots = [example.slots for example in examples if example.slots is not None]
     known = bool(templates) and len(slots) == len(examples)  # as in the built-in corpus
     recovered = recovery(templates, slots) if known else None
+    starts = [segment_starts(states) for states in templates]
+    boundaries = boundary_recovery(starts, slots) if known else None
     control = _control(trained, options) if options.control else None
     console = plain_console()
     title = f"{options.run}: {trained.config.objective.estimator}, {options.split}"
     table = Table("measure", "value", "what it is", title=title)
-    for name, value, meaning in _rows(scores, recovered, control):
+    for name, value, meaning in _rows(scores, recovered, boundaries, control):
         table.add_row(name, f"{value:.3f}" if isinstance(value, float) else str(value), meaning)
     console.print(table)
     if scores.collapse:
@@ -93,6 +97,7 @@ def run(options: Any) -> None:
             "sentences": len(sentences),
             "scores": asdict(scores),
             "recovery": recovered and recovered._asdict(),
+            "boundaries": boundaries and {**boundaries._asdict(), "f1": boundaries.f1},
             "control": control and asdict(control),
         }
         write_json(Path(options.json), found)
@@ -111,7 +116,10 @@ def _control(trained: TrainedRun, options: Any) -> Control:
 
 
 def _rows(
-    scores: Scores, recovered: Recovery | None, control: Control | None
+    scores: Scores,
+    recovered: Recovery | None,
+    boundaries: Boundaries | None,
+    control: Control | None,
 ) -> Iterator[tuple[str, float | int | None, str]]:
     """Measures, their values, and what they are."""
     exact = scores.neg_elbo is None
@@ -126,6 +134,10 @@ def _rows(
         yield "homogeneity", recovered.homogeneity, "1 if each state means one slot"
         yield "completeness", recovered.completeness, "1 if each slot has one state"
         yield "many-to-one", recovered.many_to_one, "share of words, each state as its main slot"
+    if boundaries is not None:
+        yield "boundary F1", boundaries.f1, "starts of segments, against changes of true slots"
+        yield "  precision", boundaries.precision, "share of the starts of segments that are true"
+        yield "  recall", boundaries.recall, "share of the changes of slots that are found"
     if control is not None:
         yield "slot errors", control.slot_errors, f"per slot, {control.tables} tables, states free"
         yield "  under templates", control.slot_errors_under_templates, "three for each table"

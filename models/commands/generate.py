@@ -21,7 +21,7 @@ from models.files import chunks, telling
 
 if TYPE_CHECKING:
     from models.generation.answers import Answer, Answering
-    from models.generation.writer import Request, Writer
+    from models.generation.writer import Request, Sentence, Writer
 
 USAGE = "generate RUN [--input FILE] [options]"
 DETAILS = """\
@@ -158,7 +158,7 @@ def _print_one(answers: list[Answer] | DataError, number: int, options: Any) -> 
         lines = [answer.sentence.text for answer in answers]
         records = [
             {
-                **answer.sentence._asdict(),
+                **_plain(answer.sentence),
                 "template": answer.template and answer.template.number,
                 "fitness": answer.fitness and answer.fitness._asdict(),
                 "input": number,
@@ -167,6 +167,12 @@ def _print_one(answers: list[Answer] | DataError, number: int, options: Any) -> 
         ]
     for line, record in zip(lines, records, strict=True):
         print(json.dumps(record, ensure_ascii=False) if options.json else line, flush=True)
+
+
+def _plain(sentence: Sentence) -> dict[str, Any]:
+    """All about a sentence; of a model with phrases also where they start."""
+    starts = getattr(sentence.states, "starts", None)
+    return sentence._asdict() | ({} if starts is None else {"starts": starts})
 
 
 def _write_split(writer: Writer, answering: Answering, split: str, folder: Path) -> None:

@@ -67,7 +67,7 @@ def watched(values: Sequence[Any], what: str) -> Iterable[Any]:
 
 
 def coloured(words: Sequence[str], states: Sequence[int]) -> Text:
-    """A sentence in the colours of its states; each run of a state ends with its number."""
+    """A sentence in the colours of its states; each segment ends with its state's number."""
     text = Text()
     for state, start, end in segments(states):
         style = Style(color=Color.from_rgb(*rgb(state, 0.6, 0.75)))

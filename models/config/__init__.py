@@ -51,6 +51,9 @@ class ModelConfig:
         num_layers: Layers of each LSTM.
         dropout: Share of embeddings and LSTM outputs that is dropped.
         word_scores: Score states by the word itself, too, not by the BiLSTM alone.
+        posterior: The distribution over templates: a `linear-chain` has a state for each word, a
+            `semi-markov` chain one for each phrase, and says where phrases begin.
+        max_phrase: Words in the longest phrase; for a semi-Markov posterior.
         source_dropout: Share of the source's words shown as unknown in training where the sentence
             quotes them, so that the decoder learns to copy; for tasks with a source.
     """
@@ -60,10 +63,18 @@ class ModelConfig:
     num_layers: int = 1
     dropout: float = 0.2
     word_scores: bool = False
+    posterior: Literal["linear-chain", "semi-markov"] = "linear-chain"
+    max_phrase: int = 8
     source_dropout: float = 0.1
+
+    @property
+    def has_phrases(self) -> bool:
+        """Whether templates say where phrases begin."""
+        return self.posterior == "semi-markov"
 
     def __post_init__(self) -> None:
         _require(self, num_states=2, hidden_size=1, num_layers=1, dropout=0, source_dropout=0)
+        _require(self, max_phrase=1)
         for name in ("dropout", "source_dropout"):
             if getattr(self, name) >= 1:
                 raise SettingError(f"{name} must be below 1, not {getattr(self, name)}")
@@ -88,6 +99,9 @@ class ObjectiveConfig:
         target_gradient: Share of the gradient of log p(z) that reaches q through the sampled
             states. With 0 they are fixed targets of p(z), as in the published code; with 1 it is
             the gradient of the bound, and q soon collapses unless the decoder needs the states.
+        phrase_model: Weight of the lessons of a model of single phrases, for a semi-Markov
+            posterior (`models/vae/phrase_model.py`). While it is positive, q learns from them
+            alone, and the decoder from what q draws.
     """
 
     estimator: str = DEFAULT_ESTIMATOR
@@ -97,6 +111,7 @@ class ObjectiveConfig:
     word_dropout: Schedule = field(default=Schedule(1.0, 0.0, 1.0), metadata=SHARE)
     context_dropout: Schedule = field(default=Schedule(0.0), metadata=SHARE)
     target_gradient: Schedule = field(default=Schedule(0.0), metadata=NOT_NEGATIVE)
+    phrase_model: Schedule = field(default=Schedule(0.0), metadata=NOT_NEGATIVE)
 
     @property
     def latent(self) -> bool:
@@ -245,6 +260,8 @@ class RunConfig:
     def __post_init__(self) -> None:
         if self.objective.context_dropout.largest > 0 and not self.model.word_scores:
             raise SettingError("objective.context_dropout needs model.word_scores true")
+        if self.objective.phrase_model.largest > 0 and not self.model.has_phrases:
+            raise SettingError("objective.phrase_model needs model.posterior semi-markov")
 
     def as_dict(self) -> dict[str, Any]:
         """The settings in plain types, as in a file for `--config`: the machine's stand alone."""

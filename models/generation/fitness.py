@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from models.config import Knobs
 from models.data.batches import collate, padded
 from models.data.corpus import Example
 from models.data.sources import table_items
@@ -28,6 +29,7 @@ from models.data.vocabulary import Vocabulary
 from models.generation.writer import Sentence
 from models.runs import TrainedRun
 from models.templates.of_runs import map_templates
+from models.templates.segments import segment_starts
 
 MOST_VALUES = 10  # of a key that a table is compared with, the most frequent first
 
@@ -89,5 +91,8 @@ def _log_joint(trained: TrainedRun, table: Table, sentences: Sequence[Sentence])
     batch = collate([encode_pair(Example(own.words), items, vocabulary) for own in sentences])
     batch = batch._replace(lengths=batch.lengths - 1)
     states = one_hot(padded([[*own.states, 0] for own in sentences]), num_states)
-    templates = (states * batch.active.unsqueeze(-1)).float().unsqueeze(0)
-    return trained.model.log_joint(batch, templates).total().squeeze(0).double()
+    if trained.model.has_phrases:
+        starts = padded([[*segment_starts(own.states), 0] for own in sentences])
+        states = torch.cat([states, starts.unsqueeze(-1)], -1)
+    templates = (states * batch.active.unsqueeze(-1)).float()
+    return trained.model.decoder(batch, templates, Knobs()).total().double()

@@ -24,7 +24,7 @@ MUCH = 1e3  # more than log probabilities per word differ by
 
 class Written(NamedTuple):
     words: list[int]  # without the end mark; beyond the vocabulary for words of the source alone
-    states: list[int]  # of each word
+    states: tuple[int, ...]  # of each word; `Phrases` if the model has any
     log_prob: float  # log p(x, z | source), end mark and its state included
     ended: bool  # or it was cut
 
@@ -33,7 +33,7 @@ class Beginnings(NamedTuple):
     """The beginnings of R sentences; those that have ended grow by padding."""
 
     words: Tensor  # [R, t]
-    states: Tensor  # [R, t]
+    choices: Tensor  # [R, t]: of states, or to go on with a phrase
     log_probs: Tensor  # [R], double
     ended: Tensor  # bool [R]
 
@@ -43,12 +43,12 @@ class Beginnings(NamedTuple):
         log_probs = torch.zeros(rows, dtype=torch.double, device=device)
         return cls(nothing, nothing, log_probs, torch.zeros_like(log_probs, dtype=torch.bool))
 
-    def longer(self, words: Tensor, states: Tensor, log_probs: Tensor) -> Beginnings:
-        """The beginnings with one more word and state each [R]; `log_probs` are of the whole."""
+    def longer(self, words: Tensor, choices: Tensor, log_probs: Tensor) -> Beginnings:
+        """The beginnings with one more word and choice each [R]; `log_probs` are of the whole."""
         words = words.masked_fill(self.ended, PAD)
         return Beginnings(
             torch.cat([self.words, words.unsqueeze(1)], 1),
-            torch.cat([self.states, states.unsqueeze(1)], 1),
+            torch.cat([self.choices, choices.unsqueeze(1)], 1),
             torch.where(self.ended, self.log_probs, log_probs.double()),
             self.ended | (words == END),
         )
@@ -60,11 +60,12 @@ class Beginnings(NamedTuple):
         """How many words each has [R], the end mark among them."""
         return (self.words != PAD).sum(-1)
 
-    def written(self) -> list[Written]:
+    def written(self, stepper: Stepper) -> list[Written]:
         found = []
-        for words, states, log_prob, ended in zip(*(part.tolist() for part in self), strict=True):
+        for words, choices, log_prob, ended in zip(*(part.tolist() for part in self), strict=True):
             length = words.index(END) if ended else len(words)
-            found.append(Written(words[:length], states[:length], log_prob, ended))
+            states = stepper.template(choices[:length])
+            found.append(Written(words[:length], states, log_prob, ended))
         return found
 
 
@@ -91,16 +92,16 @@ def _one_by_one(stepper: Stepper, temperature: float | None, most: int) -> list[
     position = stepper.start()
     texts = Beginnings.empty(len(position.rows), position.rows.device)
     for step in range(most):
-        state_scores = stepper.state_log_probs(position, step)
-        states = _choose(state_scores, temperature)
-        word_scores = stepper.word_log_probs(position, states, step)
+        choice_scores = stepper.choice_log_probs(position, step)
+        choices = _choose(choice_scores, temperature)
+        word_scores = stepper.word_log_probs(position, choices, step)
         words = _choose(word_scores, temperature)
-        gained = _at(state_scores, states) + _at(word_scores, words)
-        texts = texts.longer(words, states, texts.log_probs + gained)
+        gained = _at(choice_scores, choices) + _at(word_scores, words)
+        texts = texts.longer(words, choices, texts.log_probs + gained)
         if texts.ended.all():
             break
-        position = stepper.advance(position, words, states)
-    return texts.written()
+        position = stepper.advance(position, words, choices)
+    return texts.written(stepper)
 
 
 def _choose(log_probs: Tensor, temperature: float | None) -> Tensor:
@@ -136,31 +137,31 @@ def _beam(stepper: Stepper, decoding: Decoding, most: int) -> list[Written]:
         best = ranks.view(sources, -1).topk(kept).indices  # [B, W]
         flat = (best + of_source * torch.arange(sources, device=best.device)[:, None]).flatten()
         rows, words = flat // log_probs[0].numel(), likely.flatten()[flat]
-        states = tried.flatten()[flat // num_words]
-        texts = texts.select(rows).longer(words, states, log_probs.flatten()[flat])
+        choices = tried.flatten()[flat // num_words]
+        texts = texts.select(rows).longer(words, choices, log_probs.flatten()[flat])
         if texts.ended.all():
             break
-        position = stepper.advance(position.select(rows), words, states)
+        position = stepper.advance(position.select(rows), words, choices)
     answers = _final_ranks(stepper, texts, decoding.length_penalty).argmax(-1)  # [B]
     first = torch.arange(0, len(texts.words), len(texts.words) // sources, device=answers.device)
-    return texts.select(first + answers).written()
+    return texts.select(first + answers).written(stepper)
 
 
 def _continuations(
     stepper: Stepper, position: Position, texts: Beginnings, most: int, step: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The likeliest states [R, M], words with each [R, M, W], and log probabilities [R, M, W].
+    """The likeliest choices [R, M], words with each [R, M, W], and log probabilities [R, M, W].
 
-    A source keeps `most` continuations, so more of one beginning and state cannot be among them.
-    Words are only asked for with states that are possible: a template leaves one.
+    A source keeps `most` continuations, so more of one beginning and choice cannot be among them.
+    Words are only asked for with choices that are possible: a template leaves one.
     """
-    state_scores = stepper.state_log_probs(position, step)
-    best = state_scores.topk(min(most, state_scores.shape[-1]))
+    choice_scores = stepper.choice_log_probs(position, step)
+    best = choice_scores.topk(min(most, choice_scores.shape[-1]))
     rows, tried = best.indices.shape
     every = torch.arange(rows, device=best.indices.device).repeat_interleave(tried)
     possible = best.values.flatten().isfinite()
-    states = best.indices.flatten()[possible]
-    found = stepper.word_log_probs(position.select(every[possible]), states, step)
+    choices = best.indices.flatten()[possible]
+    found = stepper.word_log_probs(position.select(every[possible]), choices, step)
     likely = found.topk(min(most, found.shape[-1]))
     words = every.new_full((rows * tried, likely.indices.shape[-1]), UNKNOWN)
     words[possible] = likely.indices

@@ -1,4 +1,8 @@
-"""The decoder, a word at a time."""
+"""The decoder, a word at a time: first a choice, then a word.
+
+A choice is a state. With phrases it is the state of a phrase that begins here, or the number of
+states, which goes on with the phrase (`models/vae/phrases.py`).
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from torch.nn.functional import one_hot, pad
 
 from models.data.batches import Source
 from models.data.vocabulary import END, PAD, START, UNKNOWN
+from models.templates.segments import Phrases, segment_starts
 from models.vae.source_encoder import Carry
 from models.vae.template_vae import TemplateVAE
 
@@ -23,17 +28,21 @@ class Position(NamedTuple):
     hidden: Tensor  # [R, H], after all words and states before
     carry: Carry
     rows: Tensor  # [R]: the source that each sentence is written from
+    states: Tensor  # [R], of the last word; -1 before the first
+    phrase: Tensor  # [R]: words of the phrase so far
 
     def select(self, which: Tensor) -> Position:
         hidden, cell = self.carry
         carry = (hidden[:, which], cell[:, which])
-        return Position(self.hidden[which], carry, self.rows[which])
+        others = (part[which] for part in (self.rows, self.states, self.phrase))
+        return Position(self.hidden[which], carry, *others)
 
 
 class Stepper:
     """Writes sentences from sources [B, N], each under the template of its source if it has one.
 
-    Under a template, a sentence has a word for each of its states, then it ends. Of the words
+    Under a template, a sentence has a word for each of its states, then it ends. If the model has
+    phrases, they start where the template's segments do; one that is too long is cut. Of the words
     `copied_only`, a sentence has those that its source says.
     """
 
@@ -45,19 +54,20 @@ class Stepper:
         copied_only: Sequence[int] = (),
     ) -> None:
         self.decoder, self.latent = model.decoder, model.latent
-        to_states = self.decoder.to_states
-        self.num_states = 0 if to_states is None else to_states.out_features
+        self.num_states, self.max_phrase = self.decoder.num_states, self.decoder.max_phrase
         self.memory = self.decoder.read(source)
         self.source = source
         if templates is not None and not self.latent:
             raise ValueError("a model without templates cannot follow one")
-        self.templates = templates
+        self.templates = templates and [self._choices(template) for template in templates]
         self.absent = {word: (source.says != word).all(-1) for word in copied_only}
 
     def start(self) -> Position:
         rows = self.every_source()
-        nothing = torch.full_like(rows, -1)
-        return self._read_on(torch.full_like(rows, START), nothing, self.memory.start, rows)
+        nothing, start = torch.full_like(rows, -1), torch.full_like(rows, START)
+        told = self._told(nothing, torch.zeros_like(rows))
+        hidden, carry = self._read_on(start, told, self.memory.start)
+        return Position(hidden, carry, rows, nothing, torch.zeros_like(rows))
 
     def every_source(self) -> Tensor:
         """Their rows [B]."""
@@ -67,30 +77,37 @@ class Stepper:
         """What only a copy from the source can say [R, N], `PAD` elsewhere."""
         return (self.source.says * self.source.needed)[rows]
 
-    def advance(self, position: Position, words: Tensor, states: Tensor) -> Position:
-        """Where each sentence stands after a word and a state [R] more."""
-        return self._read_on(words, states, position.carry, position.rows)
+    def advance(self, position: Position, words: Tensor, choices: Tensor) -> Position:
+        """Where each sentence stands after a word and a choice [R] more."""
+        states, phrase = self._chosen(position, choices)
+        hidden, carry = self._read_on(words, self._told(states, phrase), position.carry)
+        return Position(hidden, carry, position.rows, states, phrase)
 
-    def state_log_probs(self, position: Position, step: int) -> Tensor:
-        """[R, K]; a template leaves one of them. Without templates, one state that means nothing.
+    def choice_log_probs(self, position: Position, step: int) -> Tensor:
+        """[R, C]; a template leaves one of them. Without templates, one that means nothing.
 
-        A state that the template asks for has the probability that the model gives it.
+        What the template asks for has the probability that the model gives it.
         """
         if not self.latent:
             return position.hidden.new_zeros(len(position.rows), 1)
         memory = self.memory.select(position.rows)
-        log_probs = self.decoder.state_log_probs(position.hidden.unsqueeze(1), memory).squeeze(1)
+        hidden, must_begin = position.hidden.unsqueeze(1), None
+        if self.max_phrase is not None:
+            begun = (position.phrase > 0) & (position.phrase < self.max_phrase)
+            must_begin = ~begun.unsqueeze(1)
+        log_probs = self.decoder.state_log_probs(hidden, memory, must_begin).squeeze(1)
         if self.templates is None:
             return log_probs
         asked = self._asked(step)[position.rows]  # [R]
-        others = (one_hot(asked.clamp(min=0), self.num_states) == 0) & (asked >= 0).unsqueeze(-1)
+        every = one_hot(asked.clamp(min=0), log_probs.shape[-1])
+        others = (every == 0) & (asked >= 0).unsqueeze(-1)
         return log_probs.masked_fill(others, -torch.inf)
 
-    def word_log_probs(self, position: Position, states: Tensor, step: int) -> Tensor:
-        """[R, V + N], given a state [R] for each."""
+    def word_log_probs(self, position: Position, choices: Tensor, step: int) -> Tensor:
+        """[R, V + N], given a choice [R] for each."""
         memory = self.memory.select(position.rows)
         hidden = position.hidden.unsqueeze(1)
-        given = self._one_hot(states).unsqueeze(1) if self.latent else None
+        given = self._told(*self._chosen(position, choices))
         features, weights = self.decoder.features(given, hidden, memory)
         assert weights is not None
         log_probs = self.decoder.output.log_probs(
@@ -112,19 +129,53 @@ class Stepper:
         return torch.where(over, ends, goes_on)
 
     def _asked(self, step: int) -> Tensor:
-        """The state that each source's template has here [B], -1 after its end."""
+        """The choice that each source's template has here [B], -1 after its end."""
         assert self.templates is not None
-        asked = [states[step] if step < len(states) else -1 for states in self.templates]
+        asked = [own[step] if step < len(own) else -1 for own in self.templates]
         return torch.tensor(asked, device=self.memory.items.device)
 
-    def _read_on(self, words: Tensor, states: Tensor, carry: Carry, rows: Tensor) -> Position:
+    def template(self, choices: Sequence[int]) -> tuple[int, ...]:
+        """The states that choices come to, of one word after the other."""
+        if self.max_phrase is None:
+            return tuple(choices)
+        starts = [choice < self.num_states for choice in choices]
+        states: list[int] = []
+        for choice, starts_here in zip(choices, starts, strict=True):
+            states.append(choice if starts_here else states[-1])
+        return Phrases(states, starts)
+
+    def _choices(self, template: Sequence[int]) -> list[int]:
+        """The inverse of `template`, where a phrase that is too long begins again."""
+        if self.max_phrase is None:
+            return list(template)
+        choices, length = [], 0
+        for state, starts in zip(template, segment_starts(template), strict=True):
+            begins = starts or length == self.max_phrase
+            length = 1 if begins else length + 1
+            choices.append(state if begins else self.num_states)
+        return choices
+
+    def _chosen(self, position: Position, choices: Tensor) -> tuple[Tensor, Tensor]:
+        """The states of words [R] after the position, and the words of their phrases so far."""
+        if self.max_phrase is None:
+            return choices, torch.ones_like(choices)
+        goes_on = choices == self.num_states
+        states = torch.where(goes_on, position.states, choices)
+        return states, torch.where(goes_on, position.phrase + 1, 1)
+
+    def _told(self, states: Tensor, phrase: Tensor) -> Tensor | None:
+        """What the decoder is told of words [R, 1, K or K + 1]; zeros before the first word."""
+        if not self.latent:
+            return None
+        dtype = self.memory.items.dtype
+        told = pad(one_hot(states + 1, self.num_states + 1), (-1, 0)).to(dtype)
+        if self.max_phrase is not None:
+            told = torch.cat([told, (phrase == 1).to(dtype).unsqueeze(-1)], -1)
+        return told.unsqueeze(1)
+
+    def _read_on(self, words: Tensor, told: Tensor | None, carry: Carry) -> tuple[Tensor, Carry]:
+        """Hidden [R, H] and what is handed on, after a word [R] and what is told of it."""
         beyond = words >= self.decoder.embedding.num_embeddings  # copied, and otherwise unknown
         inputs = words.masked_fill(beyond, UNKNOWN).unsqueeze(1)
-        before = self._one_hot(states).unsqueeze(1) if self.latent else None
-        hidden, carry = self.decoder.advance(inputs, before, carry)
-        return Position(hidden.squeeze(1), carry, rows)
-
-    def _one_hot(self, states: Tensor) -> Tensor:
-        """[R, K]; all zeros for -1, which is before the first."""
-        dtype = self.memory.items.dtype
-        return pad(one_hot(states + 1, self.num_states + 1), (-1, 0)).to(dtype)
+        hidden, carry = self.decoder.advance(inputs, told, carry)
+        return hidden.squeeze(1), carry

@@ -39,7 +39,7 @@ class Request(NamedTuple):
 class Sentence(NamedTuple):
     text: str  # for readers
     words: tuple[str, ...]  # as in the corpus, delexicalised
-    states: tuple[int, ...]  # of each word; empty for a model without templates
+    states: tuple[int, ...]  # of each word; `Phrases` if there are any, empty without templates
     log_prob: float  # log p(x, z | source)
 
     @property
@@ -120,7 +120,7 @@ class Writer:
             text = text_about(words, request.table, casing)
         else:
             text = plain_text(words, casing)
-        states = tuple(written.states) if self.trained.model.latent else ()
+        states = written.states if self.trained.model.latent else ()
         return Sentence(text, words, states, written.log_prob)
 
 

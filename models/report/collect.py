@@ -40,7 +40,7 @@ def collect(trained: TrainedRun, others: Sequence[Path], watch: Watch = unwatche
     writes = trained.config.task != "text"
     return replace(
         report,
-        sentences=tuple(Coloured(e.words, tuple(s)) for e, s in zip(examples, states, strict=True)),
+        sentences=tuple(Coloured(e.words, s) for e, s in zip(examples, states, strict=True)),
         browser=_browser(trained, corpus, bank, watch) if writes else None,
         ngrams=tuple(ngram for ngram in analysis.ngrams if len(ngram.states) > 1),
         states=analysis.states,

@@ -59,7 +59,7 @@ class Coloured:
 
     @property
     def runs(self) -> list[tuple[int, str]]:
-        """State and words of each run of equal states."""
+        """State and words of each segment: a phrase, or a run of equal states."""
         return [(s.state, " ".join(self.words[s.start : s.end])) for s in segments(self.states)]
 
 

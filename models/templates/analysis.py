@@ -18,7 +18,7 @@ Counted = TypeVar("Counted", str, States)
 
 @dataclass(frozen=True)
 class StateNGram:
-    states: States  # neighbours differ: runs of equal states are one
+    states: States  # of segments in a row
     count: int
     segments: tuple[tuple[str, int], ...]  # the words under it and how often, most frequent first
 
@@ -84,7 +84,7 @@ def analyse(
     ]
     return TemplateAnalysis(
         num_sentences=len(sentences),
-        num_templates=len(set(map(tuple, templates))),
+        num_templates=len({own if isinstance(own, tuple) else tuple(own) for own in templates}),
         ngrams=tuple(ngrams),
         states=_state_words(templates, sentences, top_words),
     )

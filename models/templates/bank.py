@@ -12,16 +12,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from models.errors import RunError, SettingError
 from models.files import read_json, write_json
 from models.templates.patterns import parse_pattern
+from models.templates.segments import Phrases
 
 
 @dataclass(frozen=True)
 class StoredTemplate:
     number: int
-    states: tuple[int, ...]  # one for each word
+    states: tuple[int, ...]  # one for each word; `Phrases` if the model has any
     keys: frozenset[str]  # of the tables that the sentences are about
     count: int  # how many training sentences have it
     example: int  # the first of them
@@ -42,7 +44,8 @@ class TemplateBank:
         fingerprint: str = "",
         values: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        every = [(tuple(s), frozenset(k)) for s, k in zip(templates, key_sets, strict=True)]
+        states = (own if isinstance(own, tuple) else tuple(own) for own in templates)
+        every = [(own, frozenset(keys)) for own, keys in zip(states, key_sets, strict=True)]
         counts, first = Counter(every), {own: i for i, own in reversed(list(enumerate(every)))}
         ordered = counts.most_common()  # of equals, the earlier first
         self.templates = [
@@ -60,7 +63,7 @@ class TemplateBank:
         content = {
             "fingerprint": self.fingerprint,
             "num_states": self.num_states,
-            "templates": [(template.states, sorted(template.keys)) for template in self],
+            "templates": [_entry(template) for template in self],
             "sentences": self.sentences,
             "values": self.values,
         }
@@ -73,7 +76,7 @@ class TemplateBank:
             raise RunError(f"{path} does not exist; {make}")
         try:
             content = read_json(path)
-            stored = dict(enumerate(content["templates"]))
+            stored = {i: _read_entry(*entry) for i, entry in enumerate(content["templates"])}
             every = [stored[number] for number in content["sentences"]]
             templates, keys = [own[0] for own in every], [own[1] for own in every]
             about = int(content["num_states"]), str(content["fingerprint"]), dict(content["values"])
@@ -142,3 +145,19 @@ class TemplateBank:
             self.by_keys,
             key=lambda own: (-len(own & wanted) / max(1, len(own | wanted)), sorted(own)),
         )
+
+
+def _entry(template: StoredTemplate) -> tuple[Any, ...]:
+    """States and keys; of phrases also the places where they start."""
+    entry: tuple[Any, ...] = (template.states, sorted(template.keys))
+    if isinstance(template.states, Phrases):
+        entry += ([i for i, starts in enumerate(template.states.starts) if starts],)
+    return entry
+
+
+def _read_entry(
+    states: Sequence[int], keys: Sequence[str], places: Sequence[int] | None = None
+) -> tuple[tuple[int, ...], Sequence[str]]:
+    if places is None:
+        return tuple(states), keys
+    return Phrases(states, [i in places for i in range(len(states))]), keys

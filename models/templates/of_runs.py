@@ -15,6 +15,9 @@ from models.locks import locked
 from models.runs import TrainedRun, Watch, unwatched
 from models.templates.analysis import TemplateAnalysis, analyse
 from models.templates.bank import TemplateBank
+from models.templates.segments import Phrases
+from models.vae.template_vae import Posterior
+from structdist import SemiMarkovCRF
 
 FILE = "templates.json.gz"
 BATCH = 100
@@ -23,13 +26,15 @@ BATCH = 100
 @torch.no_grad()
 def map_templates(
     trained: TrainedRun, examples: Sequence[Example], watch: Watch = unwatched
-) -> list[list[int]]:
-    """The MAP states of each sentence, one per word; the end mark's is left out."""
+) -> list[tuple[int, ...]]:
+    """The MAP states of each sentence, one per word; the end mark's is left out.
+
+    They are `Phrases` if the model has any.
+    """
     sentences = encode([example.words for example in examples], trained.vocabulary.words)
-    templates: list[list[int]] = []
+    templates: list[tuple[int, ...]] = []
     for batch in watch(in_order(sentences, BATCH), "templates of sentences"):
-        paths, lengths = trained.model.posterior(batch).argmax.tolist(), batch.lengths.tolist()
-        templates += [path[: n - 1] for path, n in zip(paths, lengths, strict=True)]
+        templates += _best(trained.model.posterior(batch), batch.lengths.tolist())
     return templates
 
 
@@ -54,6 +59,16 @@ def run_templates(
         bank = TemplateBank(templates, keys, num_states, fingerprint, values_by_key(tables))
         bank.save(path)
         return bank
+
+
+def _best(posterior: Posterior, lengths: Sequence[int]) -> list[tuple[int, ...]]:
+    """The MAP states of sentences of these lengths, without the last, the end mark's."""
+    if isinstance(posterior, SemiMarkovCRF):
+        labels, starts = (part.tolist() for part in posterior.labels_of(posterior.argmax))
+        both = zip(labels, starts, lengths, strict=True)
+        return [Phrases(states[: n - 1], begins[: n - 1]) for states, begins, n in both]
+    paths = posterior.argmax.tolist()
+    return [tuple(states[: n - 1]) for states, n in zip(paths, lengths, strict=True)]
 
 
 def analyse_run(bank: TemplateBank, corpus: Corpus) -> TemplateAnalysis:

@@ -147,7 +147,7 @@ def _trainer(
         precision=machine.precision,
         accelerator=accelerator,
         devices=machine.devices,
-        strategy="ddp" if machine.devices > 1 else "auto",
+        strategy=_strategy(module),
         logger=[
             MetricsFile(run / "metrics.csv", resumed_step),
             TensorBoardLogger(run, name="tensorboard", version="", purge_step=resumed_step),
@@ -159,6 +159,13 @@ def _trainer(
         enable_model_summary=False,
         enable_progress_bar=sys.stderr.isatty(),
     )
+
+
+def _strategy(module: TrainingModule) -> str:
+    """Processes wait for the gradient of every parameter, unless a phrase model may have none."""
+    if module.config.machine.devices == 1:
+        return "auto"
+    return "ddp_find_unused_parameters_true" if module.model.phrase_model is not None else "ddp"
 
 
 def _callbacks(module: TrainingModule, dev: list[Encoded], run: Path) -> list[Callback]:

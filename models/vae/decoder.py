@@ -4,6 +4,7 @@
     p(z_t) = softmax(FF(h_t)),  p(x_t) = softmax(FF([e(z_t); h_t]))
 
 A state is one-hot, or close to it, so each matrix that it meets embeds it: e(z) is z itself there.
+With templates of phrases z_t is a state and whether a phrase begins (`models/vae/phrases.py`).
 With a source, the LSTM starts from it, FF also sees what attention finds there (for z_t it is asked
 by h_t, for x_t by z_t and h_t), and x_t may be copied from it.
 
@@ -22,6 +23,7 @@ from models.config import Knobs, ModelConfig
 from models.data.batches import Batch, Source
 from models.data.vocabulary import PAD, UNKNOWN
 from models.vae.layers import LSTM, Dropout, drop_sentences
+from models.vae.phrases import classes_of, must_begin
 from models.vae.source_encoder import Attention, Carry, Memory, SourceEncoder
 from models.vae.word_output import WordOutput
 
@@ -48,7 +50,10 @@ class Decoder(nn.Module):
     ) -> None:
         super().__init__()
         size, reads = config.hidden_size, num_keys is not None
-        inputs = size + config.num_states if latent else size
+        self.num_states = config.num_states if latent else 0
+        self.max_phrase = config.max_phrase if latent and config.has_phrases else None
+        template_size = self.num_states + (self.max_phrase is not None)
+        inputs = size + template_size
         found = size if reads else 0  # by attention
         self.embedding = nn.Embedding(vocabulary_size, size, padding_idx=PAD)
         self.lstm = LSTM(inputs, size, config.num_layers)
@@ -56,11 +61,11 @@ class Decoder(nn.Module):
         self.source_encoder = SourceEncoder(config, num_keys) if num_keys is not None else None
         self.look_for_state = Attention(size, size) if reads and latent else None
         self.look_for_word = Attention(inputs, size) if reads else None
-        self.to_states = nn.Linear(size + found, config.num_states) if latent else None
+        self.to_states = nn.Linear(size + found, template_size) if latent else None
         self.output = WordOutput(inputs + found, vocabulary_size, copies=reads)
 
     def forward(self, batch: Batch, states: Tensor | None, knobs: Knobs) -> LogJoint:
-        """Score sentences under templates [B, T, K], hard or relaxed.
+        """Score sentences under templates [B, T, K], hard or relaxed; of phrases [B, T, K + 1].
 
         In training, `word_dropout` hides that share of the input words, and `context_dropout` is
         the share of sentences whose words are each predicted from their state (and source) alone.
@@ -82,12 +87,22 @@ class Decoder(nn.Module):
         hidden, _ = self.advance(words, before, memory and memory.start)
         fixed = states.detach()
         target = fixed + knobs.target_gradient * (states - fixed)
-        log_probs = self.state_log_probs(hidden, memory)
+        log_probs = self._template_log_probs(target, hidden, memory, batch)
         context = drop_sentences(hidden, knobs.context_dropout if self.training else 0.0)
         return LogJoint(
             self.output.score(*self.features(states, context, memory), batch).sum(-1),
-            (target * log_probs).sum((-1, -2)),  # templates are zero in the padding
+            log_probs.sum((-1, -2)),
         )
+
+    def _template_log_probs(
+        self, target: Tensor, hidden: Tensor, memory: Memory | None, batch: Batch
+    ) -> Tensor:
+        """Log p(z_t) where it is the class [B, T, C], else 0; templates are zero in the padding."""
+        if self.max_phrase is None:
+            return target * self.state_log_probs(hidden, memory)
+        must = must_begin(target, self.max_phrase)
+        log_probs = self.state_log_probs(hidden, memory, must)
+        return classes_of(target, batch.active) * log_probs.masked_fill(log_probs.isinf(), 0.0)
 
     def read(self, source: Source) -> Memory:
         if self.source_encoder is None:
@@ -104,13 +119,22 @@ class Decoder(nn.Module):
         hidden, carry = self.lstm(inputs, carry)
         return self.dropout(hidden), carry
 
-    def state_log_probs(self, hidden: Tensor, memory: Memory | None) -> Tensor:
-        """Log probabilities of each state z_t [B, T, K]."""
+    def state_log_probs(
+        self, hidden: Tensor, memory: Memory | None, must_begin: Tensor | None = None
+    ) -> Tensor:
+        """Log probabilities of each state z_t [B, T, K], or of each class of phrases [B, T, K + 1].
+
+        The last class, to go on, is forbidden where a phrase must begin, bool [B, T].
+        """
         if self.to_states is None:
             raise ValueError("a model without templates has no states")
         if memory is not None and self.look_for_state is not None:
             hidden = torch.cat([hidden, self.look_for_state(hidden, memory)[0]], -1)
-        return self.to_states(hidden).log_softmax(-1)
+        scores = self.to_states(hidden)
+        if must_begin is not None:
+            going_on = torch.arange(scores.shape[-1], device=scores.device) == self.num_states
+            scores = scores.masked_fill(must_begin.unsqueeze(-1) & going_on, -torch.inf)
+        return scores.log_softmax(-1)
 
     def features(
         self, states: Tensor | None, hidden: Tensor, memory: Memory | None

@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from models.data.batches import Batch
-from models.vae.template_vae import TemplateVAE
-from structdist import LinearChainCRF
+from models.vae.phrases import word_states
+from models.vae.template_vae import Posterior, TemplateVAE
 
 CHUNK = 10  # samples scored at a time: memory does not grow with their number
 IN_USE = 1e-3  # a state is in use if it has this share of the words, end marks left out
@@ -37,7 +37,7 @@ class Estimates(NamedTuple):
 
 @torch.no_grad()
 def importance_estimates(
-    model: TemplateVAE, batch: Batch, posterior: LinearChainCRF, num_samples: int
+    model: TemplateVAE, batch: Batch, posterior: Posterior, num_samples: int
 ) -> Estimates:
     """Estimates log p(x) and the parts of the bound on it from the same samples of q."""
     log_sum = torch.full(batch.lengths.shape, -math.inf, device=batch.lengths.device)
@@ -62,7 +62,7 @@ class Scores:
     word_nats: float | None = None  # -log p(x | z); the bound has these two, less the entropy
     state_nats: float | None = None  # -log p(z)
     entropy: float | None = None
-    entropy_share: float | None = None  # of the largest possible entropy, n log K
+    entropy_share: float | None = None  # of the largest possible entropy, n log(choices a word)
     position_entropy_share: float | None = None  # of the MAP state at a position, of log K
     states_in_use: int | None = None
 
@@ -105,10 +105,11 @@ class Tally:
         self.log_p_words += float(estimates.words.double().sum())
         self.log_p_states += float(estimates.states.double().sum())
         self.entropy += float(estimates.entropy.double().sum())
-        num_states = posterior.event_shape[-1]
-        self.largest_entropy += float(batch.lengths.sum()) * math.log(num_states)
+        choices = posterior.event_shape[-1] + model.has_phrases  # states, and to go on
+        self.largest_entropy += float(batch.lengths.sum()) * math.log(choices)
         words = pad(batch.active[:, 1:], (0, 1))  # where something follows: no end marks
-        self._count((posterior.mode * words.unsqueeze(-1)).sum(0).cpu())
+        states = word_states(posterior.mode) if model.has_phrases else posterior.mode
+        self._count((states * words.unsqueeze(-1)).sum(0).cpu())
 
     def _count(self, states: Tensor) -> None:
         """Adds how often each state is the MAP state at each position [T, K]."""

@@ -14,6 +14,7 @@ from torch import Tensor
 from models.config import Knobs, ObjectiveConfig
 from models.data.batches import Batch
 from models.vae.template_vae import TemplateVAE
+from structdist import SemiMarkovCRF
 from structdist.estimators import Estimator, estimator
 
 
@@ -26,6 +27,8 @@ class Objective:
     An estimator that weighs templates by their reward counts a `target_gradient` share of log p(z)
     in it. With 0 that is less than the relaxed estimators have: there log p(z) still reaches q
     through the decoder's inputs. The decoder learns log p(z) whatever the share.
+
+    While a phrase model teaches q (`phrase_model` above 0), that is all that q learns from.
     """
 
     estimator: Estimator | None = None
@@ -40,6 +43,11 @@ class Objective:
         if self.estimator is None:
             return -model.log_joint(batch, None, knobs).total().mean()
         posterior = model.posterior(batch, knobs)
+        if knobs.phrase_model > 0 and isinstance(posterior, SemiMarkovCRF):
+            joint = model.log_joint(batch, posterior.sample((1,)), knobs)
+            assert model.phrase_model is not None
+            lesson = model.phrase_model.lesson(batch, posterior)
+            return knobs.phrase_model * lesson.mean() - joint.total().mean()
         estimator = self.estimator
         if "temperature" in estimator.settings:
             estimator = replace(estimator, temperature=knobs.temperature)  # type: ignore[type-var]
@@ -47,9 +55,9 @@ class Objective:
         share = knobs.target_gradient if weighs_by_reward else 1.0
         withheld: list[Tensor] = []  # by each call of the reward, of which the first has the draws
 
-        def reward(states: Tensor) -> Tensor:
+        def reward(events: Tensor) -> Tensor:
             """Log p(x, z) [S, B], with its gradient, less a share of log p(z) in its value."""
-            joint = model.log_joint(batch, states, knobs)
+            joint = model.log_joint(batch, events, knobs)
             withheld.append((1 - share) * joint.states.detach())
             return joint.total() - withheld[-1]
 

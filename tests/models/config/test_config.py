@@ -151,6 +151,17 @@ def test_settings_of_an_earlier_version():
     assert settings == {"num_samples": 3, "constant": 0.2}
 
 
+def test_a_run_from_before_there_were_phrases():
+    older = RunConfig().as_dict()
+    for group, names in {
+        "model": ["posterior", "max_phrase"],
+        "objective": ["phrase_model"],
+    }.items():
+        for name in names:
+            del older[group][name]
+    assert RunConfig.from_dict(older) == RunConfig()
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -210,6 +221,9 @@ def test_unknown_settings_in_a_file(content, message, parse, tmp_path, capsys):
         ("--data.batch_size", "0", "batch_size must be at least 1, not 0"),
         ("--model.num_states", "1", "num_states must be at least 2, not 1"),
         ("--model.dropout", "1.0", "dropout must be below 1, not 1.0"),
+        ("--model.posterior", "markov", "posterior"),
+        ("--model.max_phrase", "0", "max_phrase must be at least 1, not 0"),
+        ("--objective.phrase_model.start", "1", "needs model.posterior semi-markov"),
         ("--model.source_dropout", "1.0", "source_dropout must be below 1, not 1.0"),
         ("--model.source_dropout", "-0.1", "source_dropout must be at least 0, not -0.1"),
         ("--training.final_learning_rate", "-0.1", "final_learning_rate must not be negative"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -29,14 +30,36 @@ WITH_NEED = WITH_NEW_WORD._replace(needed=[0, 1, 1])
 SOURCES = [PLAIN, WITH_NEW_WORD, WITH_NEED]
 
 
-def tiny_model(seed: int = 0, latent: bool = True, scale: float = 3.0) -> TemplateVAE:
+def tiny_model(
+    seed: int = 0, latent: bool = True, scale: float = 3.0, config: ModelConfig = CONFIG
+) -> TemplateVAE:
     """Far from uniform: its parameters are large."""
     torch.manual_seed(seed)
-    model = TemplateVAE(CONFIG, VOCABULARY_SIZE, latent, KEYS).double().eval()
+    model = TemplateVAE(config, VOCABULARY_SIZE, latent, KEYS).double().eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(scale)
     return model
+
+
+def phrase_model() -> TemplateVAE:
+    """With phrases of at most two words."""
+    config = replace(CONFIG, posterior="semi-markov", max_phrase=2)
+    return tiny_model(config=config)
+
+
+@torch.no_grad()
+def phrase_log_joint(
+    model: TemplateVAE,
+    source: EncodedSource,
+    words: Sequence[int],
+    states: Sequence[int],
+    starts: Sequence[int],
+) -> LogJoint:
+    """The model's own score of a sentence with its phrases."""
+    batch = _batch(source, [words])
+    events = model.posterior(batch).event_of(torch.tensor([states]), torch.tensor([starts]).bool())
+    return LogJoint(*(part[0] for part in model.log_joint(batch, events[None])))
 
 
 class Possible(NamedTuple):
@@ -66,14 +89,18 @@ def log_joint(
     states: Sequence[Sequence[int]],
 ) -> LogJoint:
     """The model's own score of sentences of one length, each with a state for each word."""
-    goals = torch.tensor(words)
-    inputs = goals.masked_fill(goals >= VOCABULARY_SIZE, UNKNOWN)
-    lengths = torch.full((len(words),), goals.shape[1])
-    batch = Batch(inputs, lengths, collate_sources([source] * len(words)), goals)
+    batch = _batch(source, words)
     if not model.latent:
         return model.log_joint(batch)
     templates = one_hot(torch.tensor(states), STATES).double()
     return LogJoint(*(part[0] for part in model.log_joint(batch, templates[None])))
+
+
+def _batch(source: EncodedSource, words: Sequence[Sequence[int]]) -> Batch:
+    goals = torch.tensor(words)
+    inputs = goals.masked_fill(goals >= VOCABULARY_SIZE, UNKNOWN)
+    lengths = torch.full((len(words),), goals.shape[1])
+    return Batch(inputs, lengths, collate_sources([source] * len(words)), goals)
 
 
 def continuations(

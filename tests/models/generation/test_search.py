@@ -128,7 +128,7 @@ def test_draws_at_high_temperature_differ_more():
 @methods
 def test_under_a_template(seed, decoding):
     for template, text in zip(TEMPLATES, texts(tiny_model(seed), decoding, TEMPLATES), strict=True):
-        assert text.states == template
+        assert text.states == tuple(template)
         assert len(text.words) == len(template)
         assert END not in text.words
         assert text.ended

@@ -9,6 +9,7 @@ from torch.testing import assert_close
 from models.data.batches import collate_sources
 from models.data.vocabulary import END, PAD, START, UNKNOWN
 from models.generation.stepper import Stepper
+from models.templates.segments import Phrases
 from tests.models.generation.enumeration import (
     NEW_WORD,
     PLAIN,
@@ -17,6 +18,8 @@ from tests.models.generation.enumeration import (
     WITH_NEED,
     WITH_NEW_WORD,
     log_joint,
+    phrase_log_joint,
+    phrase_model,
     tiny_model,
 )
 
@@ -48,11 +51,56 @@ def test_steps_add_up_to_the_score_of_the_whole(latent):
     for step, (word, state) in enumerate(zip(WORDS, PATH, strict=True)):
         state = state if latent else 0
         states, words = repeated(state, 2), repeated(word, 2)
-        total = total + steps.state_log_probs(position, step)[:, state]
+        total = total + steps.choice_log_probs(position, step)[:, state]
         total = total + steps.word_log_probs(position, states, step)[:, word]
         position = steps.advance(position, words, states)
     for row, source in enumerate([WITH_NEED, WITH_NEW_WORD]):
         assert_close(total[row], log_joint(model, source, [WORDS], [PATH]).total()[0])
+
+
+@torch.no_grad()
+def test_steps_of_phrases_add_up_to_the_score_of_the_whole():
+    """The last choice, to go on, keeps the state of the word before."""
+    model = phrase_model()
+    steps = Stepper(model, collate_sources([WITH_NEW_WORD]))
+    position, total = steps.start(), torch.zeros(1)
+    choices, path, starts = [1, STATES, 0, 0], [1, 1, 0, 0], [1, 0, 1, 1]
+    for step, (word, choice) in enumerate(zip(WORDS, choices, strict=True)):
+        total = total + steps.choice_log_probs(position, step)[:, choice]
+        chosen = repeated(choice, 1)
+        total = total + steps.word_log_probs(position, chosen, step)[:, word]
+        position = steps.advance(position, repeated(word, 1), chosen)
+    assert steps.template(choices) == Phrases(path, starts)
+    whole = phrase_log_joint(model, WITH_NEW_WORD, WORDS, path, starts)
+    assert_close(total, whole.total())
+
+
+@torch.no_grad()
+def test_a_phrase_begins_at_first_and_ends_when_it_is_long():
+    steps = Stepper(phrase_model(), collate_sources([PLAIN]))
+    position, go_on = steps.start(), repeated(STATES, 1)
+    everything = list(range(STATES + 1))
+    assert possible(steps.choice_log_probs(position, 0)) == [everything[:-1]]
+    position = steps.advance(position, repeated(4, 1), repeated(1, 1))
+    assert possible(steps.choice_log_probs(position, 1)) == [everything]
+    position = steps.advance(position, repeated(4, 1), go_on)
+    assert possible(steps.choice_log_probs(position, 2)) == [everything[:-1]]
+
+
+@torch.no_grad()
+def test_a_template_of_phrases_leaves_one_choice():
+    """That of plain states has phrases where they change; one that is too long is cut in two."""
+    split = Phrases([1, 1, 0], [True, True, True])
+    source = collate_sources([PLAIN, PLAIN])
+    steps = Stepper(phrase_model(), source, [split, [1, 1, 1, 0]])
+    position, asked = steps.start(), []
+    for step in range(4):
+        choices = possible(steps.choice_log_probs(position, step))
+        asked.append(choices)
+        first = torch.tensor([row[0] for row in choices])
+        position = steps.advance(position, repeated(4, 2), first)
+    assert asked[:3] == [[[1], [1]], [[1], [STATES]], [[0], [1]]]
+    assert asked[3][1] == [0]
 
 
 @torch.no_grad()
@@ -68,7 +116,7 @@ def test_each_source_has_its_own_words():
 @torch.no_grad()
 def test_states_are_a_distribution():
     steps = stepper()
-    log_probs = steps.state_log_probs(steps.start(), 0)
+    log_probs = steps.choice_log_probs(steps.start(), 0)
     assert log_probs.shape == (len(SOURCES), STATES)
     assert_close(log_probs.exp().sum(-1), torch.ones(len(SOURCES)).double())
 
@@ -85,8 +133,8 @@ def test_what_is_forbidden_was_possible_before():
 @torch.no_grad()
 def test_a_template_leaves_one_state_with_its_own_probability():
     free, bound = stepper(), stepper(templates=TEMPLATES)
-    expected = free.state_log_probs(free.start(), 0)
-    found = bound.state_log_probs(bound.start(), 0)
+    expected = free.choice_log_probs(free.start(), 0)
+    found = bound.choice_log_probs(bound.start(), 0)
     assert possible(found) == [[1], [0], [0]]
     for row, state in enumerate([1, 0, 0]):
         assert_close(found[row, state], expected[row, state])
@@ -103,14 +151,14 @@ def test_after_its_template_a_sentence_ends():
         [True, True, True],
     ]
     assert not any(END in words for words in ends[0])
-    assert possible(steps.state_log_probs(steps.start(), 2)) == [[0, 1], [1], [0, 1]]
+    assert possible(steps.choice_log_probs(steps.start(), 2)) == [[0, 1], [1], [0, 1]]
 
 
 @torch.no_grad()
 def test_templates_go_with_sources_not_with_rows():
     steps = stepper(templates=TEMPLATES)
     position = steps.start().select(torch.tensor([2, 0, 0, 1]))
-    assert possible(steps.state_log_probs(position, 0)) == [[0], [1], [1], [0]]
+    assert possible(steps.choice_log_probs(position, 0)) == [[0], [1], [1], [0]]
     ends = possible(steps.word_log_probs(position, repeated(0, 4), 1))
     assert [words == [END] for words in ends] == [False, True, True, False]
 
@@ -141,7 +189,7 @@ def test_needed_words():
 def test_without_templates_there_is_one_state():
     steps = stepper(latent=False)
     assert steps.num_states == 0
-    assert steps.state_log_probs(steps.start(), 0).tolist() == [[0.0]] * len(SOURCES)
+    assert steps.choice_log_probs(steps.start(), 0).tolist() == [[0.0]] * len(SOURCES)
     with pytest.raises(ValueError, match="cannot follow"):
         stepper(latent=False, templates=TEMPLATES)
 

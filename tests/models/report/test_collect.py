@@ -62,7 +62,7 @@ def test_numbers_are_those_of_the_log(report, trained):
 def test_sentences_have_their_best_states(report, trained, dev):
     best = map_templates(trained, dev)
     assert [sentence.words for sentence in report.sentences] == [example.words for example in dev]
-    assert [list(sentence.states) for sentence in report.sentences] == best
+    assert [sentence.states for sentence in report.sentences] == best
 
 
 def test_sentences_are_evenly_spread(trained, dev, monkeypatch):

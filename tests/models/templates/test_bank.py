@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from models.errors import RunError, SettingError
 from models.templates.bank import StoredTemplate, TemplateBank
 from models.templates.patterns import parse_pattern
+from models.templates.segments import Phrases
 
 TEMPLATES = [[], [0], [1, 1, 2], [1, 1, 2], [1, 1, 2], [0]]
 KEY_SETS = [[], [], ["name"], ["name", "near"], ["name"], []]
@@ -50,6 +51,17 @@ def saved(bank, tmp_path):
 def test_equal_templates_are_stored_once_and_the_most_frequent_first(bank):
     assert list(bank) == STORED
     assert [bank[number] for number in range(len(bank))] == STORED
+
+
+def test_phrases_are_kept(tmp_path):
+    """The same states, divided otherwise, are another template."""
+    whole, split = Phrases([1, 1, 2], [1, 0, 1]), Phrases([1, 1, 2], [1, 1, 1])
+    bank = TemplateBank([whole, split, whole], [[]] * 3, 4)
+    bank.save(tmp_path / "bank.json.gz")
+    loaded = TemplateBank.load(tmp_path / "bank.json.gz")
+    for kept in (bank, loaded):
+        assert [template.states for template in kept] == [whole, split]
+        assert kept.of_sentences() == [whole, split, whole]
 
 
 @given(sentences)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import pytest
 
+from models.config.schedules import Schedule
 from models.errors import RunError
 from models.training.fit import fit
 from tests.models.training.conftest import EPOCHS, STEPS, TINY, logged, outcome, tiny
@@ -116,6 +118,22 @@ def test_other_estimators(estimator, corpus, tmp_path):
     fit(config, corpus, tmp_path / "whole")
     expected = outcome(tmp_path / "whole")
     check(Bomb("on_train_batch_end", 3), config, corpus, tmp_path / "killed", expected)
+
+
+@pytest.mark.parametrize("step", [2, 3, 6])
+def test_phrases(step, corpus, tmp_path):
+    """Killed while the phrase model teaches, at its last step, and afterwards."""
+    config = replace(
+        tiny(
+            model={"posterior": "semi-markov", "max_phrase": 3},
+            objective={"phrase_model": Schedule(1.0, 0.0, after=1)},
+            training={"epochs": 2},
+        ),
+        task="data2text",
+    )
+    fit(config, corpus, tmp_path / "whole")
+    expected = outcome(tmp_path / "whole")
+    check(Bomb("on_train_batch_end", step), config, corpus, tmp_path / "killed", expected)
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ The statistical test has a fixed seed; its estimate is off by 5 standard errors 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -48,6 +49,35 @@ def test_gradients_reach_every_parameter(name, batch):
         assert grad is not None, parameter
         assert grad.isfinite().all(), parameter
         assert (grad != 0).any(), parameter
+
+
+PHRASES = replace(CONFIG, posterior="semi-markov", max_phrase=2)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_phrases_can_be_learnt_by_every_estimator(name, batch):
+    torch.manual_seed(0)
+    model = TemplateVAE(PHRASES, VOCABULARY_SIZE)
+    objective(name).loss(model, batch, Knobs(temperature=0.5, target_gradient=1.0)).backward()
+    for parameter, grad in gradients(model).items():
+        if parameter.startswith("phrase_model"):
+            assert grad is None, parameter
+        else:
+            assert grad is not None, parameter
+            assert grad.isfinite().all(), parameter
+            assert (grad != 0).any(), parameter
+
+
+def test_while_a_phrase_model_teaches_it_is_all_that_q_learns_from(batch):
+    torch.manual_seed(0)
+    model = TemplateVAE(PHRASES, VOCABULARY_SIZE).double().eval()
+    lesson = model.phrase_model.lesson(batch, model.posterior(batch)).mean()
+    expected = torch.autograd.grad(2 * lesson, list(model.inference_network.parameters()))
+    loss = objective("gumbel-crf-st").loss(model, batch, Knobs(phrase_model=2.0))
+    found = torch.autograd.grad(loss, list(model.inference_network.parameters()), retain_graph=True)
+    torch.testing.assert_close(found, expected)
+    decoder = torch.autograd.grad(loss, list(model.decoder.parameters()))
+    assert all((grad != 0).any() for grad in decoder)
 
 
 # The paper's, by hand ------------------------------------------------------------------------

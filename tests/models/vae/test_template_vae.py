@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -38,6 +39,21 @@ def test_probabilities_of_all_sentences_and_templates_sum_to_one(model):
     sentences = torch.tensor(list(product(words, repeat=2)))
     batch = Batch(sentences, torch.full((len(sentences),), 2))
     assert_close(exact_log_likelihood(model, batch).exp().sum().item(), 1.0)
+
+
+def test_phrases_too_are_a_distribution():
+    """Every sentence of three words, and every way to divide it into phrases of at most two."""
+    torch.manual_seed(0)
+    config = replace(CONFIG, num_states=2, posterior="semi-markov", max_phrase=2)
+    model = TemplateVAE(config, VOCABULARY_SIZE).double().eval()
+    words = [w for w in range(VOCABULARY_SIZE) if w not in (PAD, START)]
+    sentences = torch.tensor(list(product(words, repeat=3)))
+    batch = Batch(sentences, torch.full((len(sentences),), 3))
+    events = model.posterior(Batch(sentences[:1], batch.lengths[:1])).enumerate_support()
+    events = events.expand(-1, len(sentences), -1, -1, -1).double()
+    joint = model.log_joint(batch, events)
+    assert_close(joint.total().exp().sum().item(), 1.0)
+    assert_close(joint.states[:, 0].exp() > 0, torch.ones(len(events), dtype=torch.bool))
 
 
 def test_words_see_only_what_stands_before_them(batch):
