@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from models.runs import TrainedRun
 from models.vae.template_vae import build_model
 
 SIZES = ModelConfig(num_states=4, hidden_size=8)
+PHRASES = replace(SIZES, posterior="semi-markov", max_phrase=3)
 
 
 @cache
@@ -27,15 +29,16 @@ def untrained_run(
     task: Task = "data2text",
     estimator: str = "gumbel-crf-st",
     folder: Path = Path("untrained"),
+    model: ModelConfig = SIZES,
 ) -> TrainedRun:
     """In double precision, so that the size of a batch makes no difference."""
     corpus = small_corpus()
-    config = RunConfig(model=SIZES, objective=ObjectiveConfig(estimator), task=task)
+    config = RunConfig(model=model, objective=ObjectiveConfig(estimator), task=task)
     torch.manual_seed(0)
     vocabulary = corpus_vocabulary(corpus)
-    model = build_model(config, vocabulary).double().eval()
+    built = build_model(config, vocabulary).double().eval()
     casing = learn_casing(corpus.splits["train"])
-    return TrainedRun(config, vocabulary, casing, model, 0, folder, "best")
+    return TrainedRun(config, vocabulary, casing, built, 0, folder, "best")
 
 
 def copying_run(folder: Path = Path("untrained")) -> TrainedRun:

@@ -17,7 +17,7 @@ from models.generation.stepper import Stepper
 from models.generation.writer import Sentence, Writer
 from models.runs import TrainedRun
 from models.templates.of_runs import map_templates
-from tests.models.generation.runs import SIZES, copying_run, small_corpus, untrained_run
+from tests.models.generation.runs import PHRASES, SIZES, copying_run, small_corpus, untrained_run
 
 VALUES = {
     "name": ["Juniper", "Zephyr"],
@@ -46,14 +46,13 @@ def log_joint(trained: TrainedRun, table: Table, given: Sentence) -> float:
     """Log p(x, z | table) without the end mark."""
     vocabulary = trained.vocabulary
     source = vocabulary.encode(table_items(table, vocabulary.words))
-    stepper = Stepper(trained.model, collate_sources([source]))
+    stepper = Stepper(trained.model, collate_sources([source]), [given.states])
     position, total = stepper.start(), 0.0
-    for word, state in zip(given.words, given.states, strict=True):
-        states = torch.tensor([state])
+    for step, word in enumerate(given.words):
         words = torch.tensor([vocabulary.number(word, source.new_words)])
-        total += float(stepper.state_log_probs(position, 1)[0, state])
-        total += float(stepper.word_log_probs(position, states, 1)[0, words[0]])
-        position = stepper.advance(position, words, states)
+        log_prob, choice = stepper.choice_log_probs(position, step).max(-1)  # the template's
+        total += float(log_prob + stepper.word_log_probs(position, choice, step)[0, words[0]])
+        position = stepper.advance(position, words, choice)
     return total
 
 
@@ -77,7 +76,9 @@ def test_values_that_have_a_mark_are_not_told_from_one_another():
     assert like(table, values, words) == [parse_table("food[Thai], familyFriendly[yes]")]
 
 
-def test_as_the_decoder_says_word_by_word(trained):
+@pytest.mark.parametrize("model", [SIZES, PHRASES], ids=lambda model: model.posterior)
+def test_as_the_decoder_says_word_by_word(model):
+    trained = untrained_run(model=model)
     writer = Writer(trained)
     sentences = writer.write([writer.from_table(TABLE)] * len(TEMPLATES), TEMPLATES)
     tables = [TABLE, *like(TABLE)]
