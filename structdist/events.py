@@ -6,6 +6,8 @@ Both are zero beyond the length of their chain.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.distributions import constraints
@@ -55,13 +57,16 @@ def is_one_hot(rows: Tensor) -> Tensor:
     return ((rows == 0) | (rows == 1)).all(-1) & (rows.sum(-1) == 1)
 
 
-def events_of(paths: Tensor, num_states: int, active: Tensor, dtype: torch.dtype) -> Tensor:
-    """Paths [..., T] as events [..., T, K], given which steps [*B, T] belong to their chain."""
-    if paths.shape[-active.dim() :] != active.shape:
+def events_of(paths: Tensor, num_states: int, active: Tensor | None, dtype: torch.dtype) -> Tensor:
+    """Paths [..., T] as events [..., T, K], given which steps [*B, T] belong to their chain.
+
+    None says that all of them do.
+    """
+    if active is not None and paths.shape[-active.dim() :] != active.shape:
         paths = paths.expand(torch.broadcast_shapes(paths.shape, active.shape))
     events = torch.zeros((*paths.shape, num_states), dtype=dtype, device=paths.device)
-    ones = active.to(dtype).expand(paths.shape).unsqueeze(-1)
     index = paths.unsqueeze(-1)
+    ones: Any = 1.0 if active is None else active.to(dtype).expand(paths.shape).unsqueeze(-1)
     if numbers_are_hidden():  # vmap wants no change in place
         return events.scatter(-1, index, ones)
     return events.scatter_(-1, index, ones)

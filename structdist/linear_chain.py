@@ -242,8 +242,11 @@ class LinearChainCRF(StructuredDistribution):
         return self._events(torch.where(is_state, paths, 0)) * is_state.unsqueeze(-1)
 
     def _events(self, paths: Tensor) -> Tensor:
-        num_states, active = self.event_shape[1], self._parameters.active
-        return events_of(paths.long(), num_states, active, self._parameters.dtype)
+        known = self._parameters
+        shape = (*self.batch_shape, known.num_steps)
+        all_active = known.whole and paths.shape[-len(shape) :] == shape
+        active = None if all_active else known.active
+        return events_of(paths.long(), known.num_states, active, known.dtype)
 
     def _read(self, value: Tensor) -> Tensor:
         if not is_event(value, self.event_shape, self.batch_shape):
