@@ -18,9 +18,9 @@ USAGE = "study FILE [--processes N] [--folder DIR] [--report]"
 DETAILS = """\
 The file names settings that all runs share, groups of runs with settings of their own, and their
 seeds; models/studies/ has some, and models/study/plan.py says what can be in one. Each run is an
-ordinary one, trained, evaluated and, if asked, scored. What is done is not done again, and what was
-stopped goes on: give the same command once more. Tables and plots, of a study that is half done
-too, are made with --report:
+ordinary one, trained, evaluated and, if asked, scored; the first seed of every group comes first.
+What is done is not done again, and what was stopped goes on: give the same command once more.
+Tables and plots, of a study that is half done too, are made with --report:
   python -m models study models/studies/demo.yaml --processes 2
   python -m models study models/studies/demo.yaml --report"""
 

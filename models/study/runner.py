@@ -63,11 +63,12 @@ class Job:
 
 
 class Runner:
-    """Carries a study out. What other processes train, it waits for."""
+    """Carries a study out, first seeds first. What other processes train, it waits for."""
 
     def __init__(self, study: Study, processes: int) -> None:
         self.study, self.processes = study, processes
         self.jobs: list[Job] = []
+        self._turns: dict[str, int] = {}  # of runs by name: which seed of its group it is
         self.signals: list[int] = []  # received
         self._passed_on = 0  # how many of them
 
@@ -75,6 +76,8 @@ class Runner:
         """To the end, or until a signal; `show` is called again and again."""
         with locked(self.study.folder), self._receiving_signals():
             self.jobs = [self._job(run) for run in self.study.runs]
+            groups = self.study.groups().values()
+            self._turns = {own.name: i for group in groups for i, own in enumerate(group)}
             try:
                 while self._advance():
                     show(self.jobs)
@@ -103,7 +106,7 @@ class Runner:
         for job in self.jobs:
             job.look(stopping)
         waiting = [job for job in self.jobs if job.state in (WAITING, ELSEWHERE) and not stopping]
-        for job in waiting:
+        for job in sorted(waiting, key=lambda job: self._turns[job.run.name]):
             if len(self._running()) < self.processes:
                 job.state = ELSEWHERE if _is_in_use(job.run) else WAITING
                 if job.state == WAITING:

@@ -16,7 +16,7 @@ from models.errors import RunError
 from models.locks import locked
 from models.study import runner as module
 from models.study.runner import DONE, STOPPED, WAITING, Runner
-from tests.models.study.fake_runs import by_name, evaluate, study, train
+from tests.models.study.fake_runs import RUNS, by_name, evaluate, study, train
 
 WHOLE = (9.0, 8.0, 7.0, 6.0)
 SLEEP = "import time; time.sleep(600)"
@@ -68,6 +68,13 @@ def test_all_stages_of_all_runs(asked, started):
     names = ["rnnlm-0", "gumbel-0", "gumbel-1"]
     assert started.stages == [(n, stage) for n in names for stage in ("training", "evaluating")]
     assert states(runner) == dict.fromkeys(names, DONE)
+
+
+def test_first_seeds_come_first(asked, started, tmp_path):
+    runner = Runner(study(tmp_path, runs=dict(reversed(RUNS.items()))), 1)
+    runner.run(unseen)
+    assert [name for name, _ in started.stages[::2]] == ["gumbel-0", "rnnlm-0", "gumbel-1"]
+    assert [*states(runner)] == ["gumbel-0", "gumbel-1", "rnnlm-0"]
 
 
 def test_what_is_done_is_not_started(asked, started):
