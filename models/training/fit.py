@@ -162,10 +162,10 @@ def _trainer(
 
 
 def _strategy(module: TrainingModule) -> str:
-    """Processes wait for the gradient of every parameter, unless a phrase model may have none."""
+    """Processes wait for the gradient of every parameter, unless phrase models may have none."""
     if module.config.machine.devices == 1:
         return "auto"
-    return "ddp_find_unused_parameters_true" if module.model.phrase_model is not None else "ddp"
+    return "ddp_find_unused_parameters_true" if module.model.has_phrases else "ddp"
 
 
 def _callbacks(module: TrainingModule, dev: list[Encoded], run: Path) -> list[Callback]:

@@ -45,8 +45,8 @@ class Objective:
         posterior = model.posterior(batch, knobs)
         if knobs.phrase_model > 0 and isinstance(posterior, SemiMarkovCRF):
             joint = model.log_joint(batch, posterior.sample((1,)), knobs)
-            assert model.phrase_model is not None
-            lesson = model.phrase_model.lesson(batch, posterior)
+            assert model.phrase_teacher is not None
+            lesson = model.phrase_teacher.lesson(batch, posterior)
             return knobs.phrase_model * lesson.mean() - joint.total().mean()
         estimator = self.estimator
         if "temperature" in estimator.settings:

@@ -5,14 +5,14 @@
 A phrase is a first word, then words in no order until it ends, which depends on the last of them. A
 state looks up values of some keys in the table, and is likelier where the table has those keys. At
 first each of the first states has a key of its own, and the others have none. Those with a key are
-unlikely at first, so that words which tell of no value are left to the others, whose phrases are
-short at first.
+unlikely at first, prefer no word and have long phrases; words which tell of no value are left to
+the others, which differ by chance in the words they prefer and have short phrases.
 
 It knows nothing of the order within phrases nor of what was said before, so it writes badly. But
 words belong together for it if they tell of the same value, or often stand together; and as all its
 scores add up over phrases, it is a `SemiMarkovCRF` that maximises log Z, without any draws: hidden
 semi-Markov templates as those of Wiseman et al. (2018), with bags of words for their recurrent
-networks. The inference network learns phrases from it.
+networks. The inference network learns phrases from it (`models/vae/phrase_teacher.py`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from structdist import SemiMarkovCRF
 SPREAD = 0.5  # standard deviation of scores at first
 NOTHING = 2.0  # the score of looking nothing up
 LOOKS_UP, LIKES, RELUCTANT = 6.0, 5.0, 8.0  # scores, at first, of a state that has a key
-ENDS = 2.0  # the log odds, at first, that a phrase of a state without a key ends
+ENDS, GOES_ON = 2.0, 2.0  # the log odds, at first, without a key and with one
 
 
 class PhraseModel(nn.Module):
@@ -39,17 +39,19 @@ class PhraseModel(nn.Module):
         num_states, self.max_phrase = config.num_states, config.max_phrase
         self.transitions = nn.Parameter(SPREAD * torch.randn(num_states, num_states))
         self.start = nn.Parameter(SPREAD * torch.randn(num_states))
-        self.words = nn.Parameter(SPREAD * torch.randn(num_states, vocabulary_size))
         self.first_words = nn.Parameter(torch.zeros(num_states, vocabulary_size))
         self.ends_after = nn.Embedding(vocabulary_size, 1)
         nn.init.zeros_(self.ends_after.weight)
         self.embedding = nn.Embedding(vocabulary_size, config.hidden_size)
         self.told = nn.Linear(config.hidden_size, vocabulary_size, bias=False)
+        nn.init.zeros_(self.told.weight)
         own_key = _own_keys(num_states, num_keys or 0)
         has_key = own_key.sum(-1)
+        prefers = SPREAD * torch.randn(num_states, vocabulary_size)
+        self.words = nn.Parameter((1 - has_key).unsqueeze(-1) * prefers)
         self.looks_up, self.likes = nn.Parameter(LOOKS_UP * own_key), nn.Parameter(LIKES * own_key)
         self.reluctance = nn.Parameter(RELUCTANT * has_key)
-        self.ends = nn.Parameter(ENDS * (1 - has_key))
+        self.ends = nn.Parameter(ENDS * (1 - has_key) - GOES_ON * has_key)
 
     def forward(self, batch: Batch) -> SemiMarkovCRF:
         """The posterior over phrases, batch shape [B]; its log Z is log p(x | s)."""
@@ -74,13 +76,6 @@ class PhraseModel(nn.Module):
             start=start.log_softmax(-1),
             validate_args=False,
         )
-
-    def lesson(self, batch: Batch, posterior: SemiMarkovCRF) -> Tensor:
-        """Losses [B]: the model's own, and the cross entropy of another posterior from its own."""
-        own = self(batch)
-        with torch.no_grad():
-            fixed = self(batch)
-        return fixed.cross_entropy(posterior) - own.log_partition
 
     def _found(self, source: Source) -> Tensor:
         """What each state finds in the table [B, K, H]."""

@@ -10,7 +10,7 @@ from models.data.sources import SourceVocabulary
 from models.data.vocabulary import PAD
 from models.vae.decoder import Decoder, LogJoint
 from models.vae.layers import BothWays, Dropout, drop_sentences
-from models.vae.phrase_model import PhraseModel
+from models.vae.phrase_teacher import PhraseTeacher
 from models.vae.phrases import read_phrases, scores_of_ends
 from structdist import LinearChain, LinearChainCRF, SemiMarkov, SemiMarkovCRF
 
@@ -75,7 +75,7 @@ class TemplateVAE(nn.Module):
         self.inference_network = InferenceNetwork(config, vocabulary_size) if latent else None
         self.decoder = Decoder(config, vocabulary_size, latent, num_keys)
         teaches = latent and config.has_phrases
-        self.phrase_model = PhraseModel(config, vocabulary_size, num_keys) if teaches else None
+        self.phrase_teacher = PhraseTeacher(config, vocabulary_size, num_keys) if teaches else None
 
     @property
     def latent(self) -> bool:
@@ -85,7 +85,7 @@ class TemplateVAE(nn.Module):
     @property
     def has_phrases(self) -> bool:
         """Whether its templates say where phrases begin."""
-        return self.phrase_model is not None
+        return self.phrase_teacher is not None
 
     def posterior(self, batch: Batch, knobs: Knobs | None = None) -> Posterior:
         """The distribution q(z | x) over templates [T, K] of states, or [T, L, K] of phrases."""

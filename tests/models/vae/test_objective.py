@@ -60,7 +60,7 @@ def test_phrases_can_be_learnt_by_every_estimator(name, batch):
     model = TemplateVAE(PHRASES, VOCABULARY_SIZE)
     objective(name).loss(model, batch, Knobs(temperature=0.5, target_gradient=1.0)).backward()
     for parameter, grad in gradients(model).items():
-        if parameter.startswith("phrase_model"):
+        if parameter.startswith("phrase_teacher"):
             assert grad is None, parameter
         else:
             assert grad is not None, parameter
@@ -71,7 +71,7 @@ def test_phrases_can_be_learnt_by_every_estimator(name, batch):
 def test_while_a_phrase_model_teaches_it_is_all_that_q_learns_from(batch):
     torch.manual_seed(0)
     model = TemplateVAE(PHRASES, VOCABULARY_SIZE).double().eval()
-    lesson = model.phrase_model.lesson(batch, model.posterior(batch)).mean()
+    lesson = model.phrase_teacher.lesson(batch, model.posterior(batch)).mean()
     expected = torch.autograd.grad(2 * lesson, list(model.inference_network.parameters()))
     loss = objective("gumbel-crf-st").loss(model, batch, Knobs(phrase_model=2.0))
     found = torch.autograd.grad(loss, list(model.inference_network.parameters()), retain_graph=True)
