@@ -51,6 +51,8 @@ class ModelConfig:
         num_layers: Layers of each LSTM.
         dropout: Share of embeddings and LSTM outputs that is dropped.
         word_scores: Score states by the word itself, too, not by the BiLSTM alone.
+        word_layer: A hidden layer between what the decoder knows and the next word. Without it a
+            state makes words likelier or less likely; with it, it also changes what context says.
         posterior: The distribution over templates: a `linear-chain` has a state for each word, a
             `semi-markov` chain one for each phrase, and says where phrases begin.
         max_phrase: Words in the longest phrase; for a semi-Markov posterior.
@@ -63,6 +65,7 @@ class ModelConfig:
     num_layers: int = 1
     dropout: float = 0.2
     word_scores: bool = False
+    word_layer: bool = False
     posterior: Literal["linear-chain", "semi-markov"] = "linear-chain"
     max_phrase: int = 8
     source_dropout: float = 0.1

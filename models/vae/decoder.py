@@ -4,6 +4,7 @@
     p(z_t) = softmax(FF(h_t)),  p(x_t) = softmax(FF([e(z_t); h_t]))
 
 A state is one-hot, or close to it, so each matrix that it meets embeds it: e(z) is z itself there.
+FF is a matrix; with `word_layer`, that of the words has a hidden layer before it.
 With templates of phrases z_t is a state and whether a phrase begins (`models/vae/phrases.py`).
 With a source, the LSTM starts from it, FF also sees what attention finds there (for z_t it is asked
 by h_t, for x_t by z_t and h_t), and x_t may be copied from it.
@@ -62,7 +63,9 @@ class Decoder(nn.Module):
         self.look_for_state = Attention(size, size) if reads and latent else None
         self.look_for_word = Attention(inputs, size) if reads else None
         self.to_states = nn.Linear(size + found, template_size) if latent else None
-        self.output = WordOutput(inputs + found, vocabulary_size, copies=reads)
+        known = inputs + found
+        self.mix = nn.Linear(known, size) if config.word_layer else None
+        self.output = WordOutput(size if config.word_layer else known, vocabulary_size, reads)
 
     def forward(self, batch: Batch, states: Tensor | None, knobs: Knobs) -> LogJoint:
         """Score sentences under templates [B, T, K], hard or relaxed; of phrases [B, T, K + 1].
@@ -141,10 +144,11 @@ class Decoder(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """What the next word is told by [B, T, D], and weights of the items to copy [B, T, N]."""
         known = hidden if states is None else torch.cat([states, hidden], -1)
-        if memory is None or self.look_for_word is None:
-            return known, None
-        found, weights = self.look_for_word(known, memory)
-        return torch.cat([known, found], -1), weights
+        weights = None
+        if memory is not None and self.look_for_word is not None:
+            found, weights = self.look_for_word(known, memory)
+            known = torch.cat([known, found], -1)
+        return known if self.mix is None else self.dropout(self.mix(known).tanh()), weights
 
     def _remember(self, batch: Batch) -> tuple[Batch, Memory | None]:
         """The source, if there is one; in training, with words hidden that must be copied."""

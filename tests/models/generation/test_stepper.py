@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -11,6 +13,7 @@ from models.data.vocabulary import END, PAD, START, UNKNOWN
 from models.generation.stepper import Stepper
 from models.templates.segments import Phrases
 from tests.models.generation.enumeration import (
+    CONFIG,
     NEW_WORD,
     PLAIN,
     SOURCES,
@@ -41,10 +44,12 @@ def possible(log_probs) -> list[list[int]]:
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("word_layer", [True, False])
 @pytest.mark.parametrize("latent", [True, False])
-def test_steps_add_up_to_the_score_of_the_whole(latent):
+def test_steps_add_up_to_the_score_of_the_whole(latent, word_layer):
     """The first source is shorter than the other in the batch."""
-    model, sources = tiny_model(latent=latent), [WITH_NEW_WORD, PLAIN, WITH_NEED]
+    model = tiny_model(latent=latent, config=replace(CONFIG, word_layer=word_layer))
+    sources = [WITH_NEW_WORD, PLAIN, WITH_NEED]
     steps = Stepper(model, collate_sources(sources))
     position, total = steps.start(), torch.zeros(2)
     position = position.select(torch.tensor([2, 0]))

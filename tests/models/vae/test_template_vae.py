@@ -34,11 +34,32 @@ def exact_log_likelihood(model: TemplateVAE, batch: Batch) -> torch.Tensor:
     return torch.stack(found)
 
 
-def test_probabilities_of_all_sentences_and_templates_sum_to_one(model):
+@pytest.mark.parametrize("word_layer", [False, True])
+def test_probabilities_of_all_sentences_and_templates_sum_to_one(word_layer):
+    torch.manual_seed(0)
+    config = replace(CONFIG, word_layer=word_layer)
+    model = TemplateVAE(config, VOCABULARY_SIZE).double().eval()
     words = [w for w in range(VOCABULARY_SIZE) if w not in (PAD, START)]
     sentences = torch.tensor(list(product(words, repeat=2)))
     batch = Batch(sentences, torch.full((len(sentences),), 2))
     assert_close(exact_log_likelihood(model, batch).exp().sum().item(), 1.0)
+
+
+@pytest.mark.parametrize("word_layer", [False, True])
+def test_what_a_state_does_depends_on_the_context_with_a_word_layer(word_layer):
+    """Without it, a state shifts the scores of all words alike whatever came before."""
+    torch.manual_seed(0)
+    config = replace(CONFIG, word_layer=word_layer)
+    decoder = TemplateVAE(config, VOCABULARY_SIZE).double().eval().decoder
+    contexts = torch.randn(2, 1, config.hidden_size, dtype=torch.double)
+    states = torch.eye(config.num_states, dtype=torch.double)[:2, None]
+    words = VOCABULARY_SIZE - 2, VOCABULARY_SIZE - 1
+    odds = []
+    for context in contexts:
+        features, _ = decoder.features(states, context.expand(2, 1, -1), None)
+        scores = decoder.output.log_probs(features[:, 0], None, None)[:, words]
+        odds.append((scores[0] - scores[1]).diff())
+    assert odds[0].isclose(odds[1]).item() != word_layer
 
 
 def test_phrases_too_are_a_distribution():
