@@ -14,7 +14,7 @@ from models.commands.train import settings_reader
 from models.errors import DataError, SettingError, StoppedError, StudyFailedError
 from models.study.plan import Study, read_study
 
-USAGE = "study FILE [--processes N] [--folder DIR] [--report]"
+USAGE = "study FILE [--processes N] [--folder DIR] [--report] [--keep]"
 DETAILS = """\
 The file names settings that all runs share, groups of runs with settings of their own, and their
 seeds; models/studies/ has some, and models/study/plan.py says what can be in one. Each run is an
@@ -22,7 +22,9 @@ ordinary one, trained, evaluated and, if asked, scored; the first seed of every 
 What is done is not done again, and what was stopped goes on: give the same command once more.
 Tables and plots, of a study that is half done too, are made with --report:
   python -m models study models/studies/demo.yaml --processes 2
-  python -m models study models/studies/demo.yaml --report"""
+  python -m models study models/studies/demo.yaml --report
+Results of the runs that are done, without their weights, are kept beside the file with --keep;
+wherever the runs are missing, the study goes on from there."""
 
 RUNS = Path("runs/studies")
 
@@ -33,6 +35,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--processes", type=PositiveInt, default=1, help="Runs at a time, on a thread each.")
     add("--folder", type=str | None, help="Where its runs are; default runs/studies/NAME.")
     add("--report", action="store_true", help="Compare what is there: FOLDER/report.md and plots.")
+    add("--keep", action="store_true", help="Keep the results of what is done beside the file.")
 
 
 def run(options: Any) -> None:
@@ -40,12 +43,16 @@ def run(options: Any) -> None:
     folder = Path(options.folder) if options.folder else RUNS / path.stem
     study = read_study(path, folder, settings_reader())
     _check_stages(study)
+    if options.keep:
+        from models.study.kept import keep_results
+
+        print(f"kept in {study.results}: {', '.join(keep_results(study)) or 'nothing new'}")
     if options.report:
         from models.study.report import write_report
 
         print(f"report: {write_report(study)}")
-        return
-    _carry_out(study, options)
+    if not (options.keep or options.report):
+        _carry_out(study, options)
 
 
 def _check_stages(study: Study) -> None:

@@ -13,6 +13,7 @@
         grid: {objective.beta.start: [0.1, 0.2], model.num_states: [32, 64]}
 
 Only `runs` must be there. A run is a folder GROUP-SEED; in a grid, values follow the group's name.
+Runs whose results were kept (`models/study/kept.py`) are read from a folder beside the file.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,7 @@ class StudyRun:
     folder: Path
     options: tuple[str, ...]  # of `python -m models train`, the folder left out
     config: RunConfig  # what they mean
+    kept: bool = False  # whether the folder holds results alone, of a run that is done
 
     @property
     def name(self) -> str:
@@ -64,6 +66,11 @@ class Study:
     runs: tuple[StudyRun, ...]
     evaluate: dict[str, Any] | None  # options, if its runs are to be evaluated
     score: dict[str, Any] | None
+
+    @property
+    def results(self) -> Path:
+        """Where results of its runs are kept: a folder with the name of the file, beside it."""
+        return self.path.with_suffix("")
 
     def groups(self) -> dict[str, list[StudyRun]]:
         """Runs that differ by their seed alone, in the file's order."""
@@ -85,6 +92,7 @@ def read_study(path: Path, folder: Path, settle: Settle) -> Study:
     except (SettingError, RecursionError, yaml.YAMLError) as error:
         raise DataError(path, " ".join(str(error).split())) from error
     study = Study(path, folder, runs, evaluate, score)
+    study = replace(study, runs=tuple(_found(run, study.results) for run in runs))
     labels = [own[0].label for own in study.groups().values()]
     for what, names in (("labels", labels), ("names", [run.name for run in runs])):
         if len({*names}) < len(names):
@@ -125,6 +133,14 @@ def _runs(content: dict[str, Any], folder: Path, settle: Settle) -> Iterator[Stu
                 yield StudyRun(
                     name, label, seed, folder / f"{name}-{seed}", (*shared, *own), config
                 )
+
+
+def _found(run: StudyRun, results: Path) -> StudyRun:
+    """Where its results were kept, unless the run itself is there."""
+    kept = results / run.name
+    if run.folder.exists() or not kept.exists():
+        return run
+    return replace(run, folder=kept, kept=True)
 
 
 def _combinations(where: str, grid: Any) -> Iterator[dict[str, Any]]:

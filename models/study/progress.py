@@ -27,6 +27,8 @@ class Stage(NamedTuple):
 
 def stages_to_do(study: Study, run: StudyRun) -> Iterator[Stage]:
     """One after the other: what is next is looked up when the one before is done."""
+    if run.kept:
+        return
     if not has_ended(run):
         begun = any(checkpoint_path(run.folder, name).exists() for name in (LAST, PREVIOUS))
         resume = ["--resume"] if begun else []
@@ -48,6 +50,8 @@ def conflicts(run: StudyRun) -> list[str]:
 
 def has_ended(run: StudyRun) -> bool:
     """It has all its epochs, or has lost its patience, and saved the last checkpoint after that."""
+    if run.kept:
+        return True
     settings, last = run.config.training, checkpoint_path(run.folder, LAST)
     trained = len(epochs(run, "dev/bound"))
     if not trained or not last.exists():
@@ -118,6 +122,18 @@ def is_scored(run: StudyRun) -> bool:
     return _is_current(scores_path(run), run)
 
 
+def unfinished(study: Study, run: StudyRun) -> str | None:
+    """Why a run is in no table yet."""
+    if different := conflicts(run):
+        return f"has other settings than the study, see {', '.join(different)}"
+    if not has_ended(run):
+        done = len(epochs(run, "dev/bound"))
+        return f"{done} of {run.config.training.epochs} epochs" if done else "not started"
+    if study.evaluate is not None and not is_evaluated(study, run):
+        return "trained, not evaluated"
+    return "not scored" if study.score is not None and not is_scored(run) else None
+
+
 def split(study: Study) -> str:
     return str((study.evaluate or {}).get("split", "test"))
 
@@ -136,5 +152,7 @@ def _written(run: StudyRun) -> Path:
 
 def _is_current(path: Path, run: StudyRun) -> bool:
     """The file is there, and not from before the best checkpoint."""
+    if run.kept:
+        return path.exists()
     best = checkpoint_path(run.folder, BEST)
     return path.exists() and best.exists() and path.stat().st_mtime >= best.stat().st_mtime

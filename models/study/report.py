@@ -17,11 +17,9 @@ from models.study.progress import (
     conflicts,
     epochs,
     evaluation_path,
-    has_ended,
-    is_evaluated,
-    is_scored,
     nll_metric,
     split,
+    unfinished,
 )
 from models.study.tables import (
     Groups,
@@ -38,7 +36,7 @@ PLOTS = {"epoch": "by-epoch.svg", "CPU minutes": "by-cpu-time.svg"}
 
 def write_report(study: Study) -> Path:
     """The page and its plots, in the study's folder; the path of the page."""
-    left_out = {run: why for run in study.runs if (why := _unfinished(study, run))}
+    left_out = {run: why for run in study.runs if (why := unfinished(study, run))}
     groups = {
         runs[0].label: [run for run in runs if run not in left_out]
         for runs in study.groups().values()
@@ -57,18 +55,6 @@ def write_report(study: Study) -> Path:
     path = study.folder / "report.md"
     write_text(path, "\n\n".join(sections) + "\n")
     return path
-
-
-def _unfinished(study: Study, run: StudyRun) -> str | None:
-    """Why a run is in no table yet."""
-    if different := conflicts(run):
-        return f"has other settings than the study, see {', '.join(different)}"
-    if not has_ended(run):
-        done = len(epochs(run, "dev/bound"))
-        return f"{done} of {run.config.training.epochs} epochs" if done else "not started"
-    if study.evaluate is not None and not is_evaluated(study, run):
-        return "trained, not evaluated"
-    return "not scored" if study.score is not None and not is_scored(run) else None
 
 
 def _is_drawn(run: StudyRun) -> bool:
