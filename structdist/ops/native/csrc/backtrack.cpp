@@ -71,7 +71,7 @@ template <class T> class LogWeights {
   const Chain& c_;
   const Filtered& f_;
   const std::vector<double>& column_peak_;  // of shared transitions
-  std::vector<T> log_q_;
+  Numbers<T> log_q_;
 };
 
 template <class T> class SamplePaths {
@@ -132,7 +132,7 @@ template <class T> class SamplePaths {
   const Draws& d_;
   EdgeCache<T> edges_;  // in use only where chains share them
   int64_t k_;
-  std::vector<T> product_, sums_;
+  Numbers<T> product_, sums_;
   std::vector<double> logits_;
 };
 
@@ -210,8 +210,8 @@ template <class T> class RelaxedBacktrack {
   int64_t k_, kp_;
   LogWeights<T> log_weights_;
   std::vector<double> prefix_, logits_;
-  std::vector<T> soft_, column_;
-  const std::vector<T> zeros_;
+  Numbers<T> soft_, column_;
+  const Numbers<T> zeros_;
 };
 
 template <class T> class RelaxedBacktrackAdjoint {
@@ -262,7 +262,7 @@ template <class T> class RelaxedBacktrackAdjoint {
   const SoftGrad& a_;
   T* columns_;  // [K, Kp], of this group, each row a column of shared transitions; or none
   int64_t k_, kp_;
-  std::vector<T> logit_grad_;
+  Numbers<T> logit_grad_;
 };
 
 }  // namespace

@@ -79,12 +79,12 @@ enum class Carried { nothing, values, surprisal };
 template <class T> struct Edges {
   int64_t k = 0, kp = 0;
   Carried carried = Carried::nothing;
-  const T* scores = nullptr;                  // [K, K], as given
-  const T* values = nullptr;                  // [K, K], or none
-  std::vector<T> weight, weighted_value;      // [K, Kp]
-  std::vector<T> weight_t, weighted_value_t;  // [K, Kp], for sweeps back
-  std::vector<T> scores_t;                    // [K, Kp], for sweeps back
-  std::vector<double> column_peak;            // [K], the largest score, 0 if all are -inf
+  const T* scores = nullptr;              // [K, K], as given
+  const T* values = nullptr;              // [K, K], or none
+  Numbers<T> weight, weighted_value;      // [K, Kp]
+  Numbers<T> weight_t, weighted_value_t;  // [K, Kp], for sweeps back
+  Numbers<T> scores_t;                    // [K, Kp], for sweeps back
+  std::vector<double> column_peak;        // [K], the largest score, 0 if all are -inf
   std::vector<double>
       value_shift;                // [K], the value beside the largest score; taken off in products
   std::vector<uint64_t> allowed;  // [K, words]: which states may lead to j, as bits; for sweeps
@@ -141,7 +141,7 @@ template <class T> struct Edges {
         weighted_value[i * kp + j] = weight[i * kp + j] * shifted_value(i, j);
   }
 
-  void transpose(const std::vector<T>& from, std::vector<T>& to) const {
+  void transpose(const Numbers<T>& from, Numbers<T>& to) const {
     to.assign(k * kp, T(0));
     for (int64_t i = 0; i < k; ++i)
       for (int64_t j = 0; j < k; ++j) to[j * kp + i] = from[i * kp + j];
@@ -331,7 +331,7 @@ template <class T> class GroupSums {
 
  private:
   int64_t k_, size_, count_;
-  std::vector<T> sums_;
+  Numbers<T> sums_;
 };
 
 // Zeros in the gradients of edges that chains do not share, which are added up in place.

@@ -179,7 +179,7 @@ template <class T> class Expect {
   const Expectation& v_;
   EdgeCache<T> edges_;
   int64_t k_, kp_;
-  std::vector<T> sums_;
+  Numbers<T> sums_;
   std::vector<double> means_, pivot_, w_;
 };
 

@@ -30,7 +30,7 @@ template <class T> class ExpectAdjoint {
         k_(c.num_states),
         kp_(padded<T>(k_)),
         chunk_(sums.pulls ? c.chunk_of_edges() : 1),
-        slot_(2 * c.rows() * kp_ + lanes<T>()),
+        slot_(2 * c.rows() * kp_ + kLine / sizeof(T)),
         grad_(c.rows() * kp_, T(0)),
         mass_(grad_),
         um_(slot_ * chunk_, T(0)),
@@ -172,9 +172,9 @@ template <class T> class ExpectAdjoint {
   int64_t k_, kp_;
   int64_t chunk_;  // steps whose outer products are made together
   int64_t slot_;   // room for a step of all rows, and a bit: no power of two, which caches mind
-  std::vector<T> grad_, mass_, um_, em_, pulled_;
+  Numbers<T> grad_, mass_, um_, em_, pulled_;
   std::vector<double> w_;
-  std::vector<T> grad_after_, mass_after_;
+  Numbers<T> grad_after_, mass_after_;
 };
 
 }  // namespace

@@ -156,7 +156,7 @@ template <class T> class Filter {
   const Edges<T>& edges_;
   Findings& findings_;
   int64_t k_, kp_;
-  std::vector<T> p_, q_, boost_;
+  Numbers<T> p_, q_, boost_;
   std::vector<double> shift_, sums_;
 };
 
@@ -246,7 +246,7 @@ template <class T> class FilterInLogSpace {
   EdgeCache<T> edges_;
   Findings& findings_;
   int64_t k_, kp_;
-  std::vector<T> p_, q_, log_q_;
+  Numbers<T> p_, q_, log_q_;
 };
 
 template <class T> class FilterAdjoint {
@@ -261,7 +261,7 @@ template <class T> class FilterAdjoint {
         in_log_space_(in_log_space),
         k_(c.num_states),
         kp_(padded<T>(k_)),
-        slot_(c.rows() * kp_ + lanes<T>()),
+        slot_(c.rows() * kp_ + kLine / sizeof(T)),
         chunk_(c.chunk_of_edges()),
         grad_(c.rows() * kp_, T(0)),
         pulled_(grad_),
@@ -368,10 +368,10 @@ template <class T> class FilterAdjoint {
   int64_t k_, kp_;
   int64_t slot_;   // room for a step of all rows, and a bit: no power of two, which caches mind
   int64_t chunk_;  // steps whose outer products are made together
-  std::vector<T> grad_, pulled_;
-  std::vector<T> waiting_;  // d log P / q of such steps
-  T* scaled_ = nullptr;     // that of the present step
-  std::vector<T> grad_after_;
+  Numbers<T> grad_, pulled_;
+  Numbers<T> waiting_;   // d log P / q of such steps
+  T* scaled_ = nullptr;  // that of the present step
+  Numbers<T> grad_after_;
   std::vector<double> w_;
 };
 

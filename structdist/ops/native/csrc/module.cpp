@@ -28,6 +28,15 @@ STRUCTDIST_EXPORT int supported() {
 #endif
 }
 
+// Whether products of long rows take vectors of 64 bytes from now on: they do from the start on
+// processors that have them. Returns whether they did; results are the same to the bit.
+STRUCTDIST_EXPORT int use_wide_vectors(int wanted) {
+  using namespace structdist;
+  const bool before = wide_vectors;
+  wide_vectors = wanted && has_wide_vectors();
+  return before;
+}
+
 // The version of the interface, then the sizes of the structs in arguments.h, as they stand there;
 // returns how many numbers there are.
 STRUCTDIST_EXPORT int64_t structdist_layout(int64_t* numbers, int64_t room) {

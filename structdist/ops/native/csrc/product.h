@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <vector>
 
 namespace structdist {
@@ -14,6 +15,20 @@ template <class T> constexpr int64_t lanes() {
 template <class T> constexpr int64_t padded(int64_t k) {
   return (k + lanes<T>() - 1) / lanes<T>() * lanes<T>();
 }
+
+// Numbers that begin where a cache line does: vectors that straddle two lines are read at half the
+// speed.
+constexpr size_t kLine = 64;
+template <class T> struct InWholeLines {
+  using value_type = T;
+  T* allocate(size_t count) {
+    return static_cast<T*>(::operator new(count * sizeof(T), std::align_val_t(kLine)));
+  }
+  void deallocate(T* at, size_t) { ::operator delete(at, std::align_val_t(kLine)); }
+  bool operator==(const InWholeLines&) const { return true; }
+  bool operator!=(const InWholeLines&) const { return false; }
+};
+template <class T> using Numbers = std::vector<T, InWholeLines<T>>;
 
 template <class T> struct Vec {
   typedef T type __attribute__((vector_size(32), aligned(sizeof(T))));
@@ -178,6 +193,26 @@ template <class T> struct Product {
   }
 };
 
+// Rows that are summed up in outer products: a [count, K], b [count, Kp], each in strides.
+template <class T> struct Outer {
+  const T *a, *b;
+  int64_t a_stride, b_stride, count;
+};
+
+// The same with vectors of 64 bytes, in wide.cpp: several products of 4 rows, and outer products.
+// Every sum has the order that it has here, so results are the same to the bit.
+bool has_wide_vectors();
+extern bool wide_vectors;  // whether to use them: from the start, where the processor has them
+void multiply_wide(const Product<float>* products, int64_t count, int64_t k, int64_t kp);
+void multiply_wide(const Product<double>* products, int64_t count, int64_t k, int64_t kp);
+void add_outer_wide(const Outer<float>& x, float* total, int64_t k, int64_t kp);
+void add_outer_wide(const Outer<double>& x, double* total, int64_t k, int64_t kp);
+
+// Shorter rows gain nothing by them.
+template <class T> inline bool goes_wide(int64_t kp) {
+  return wide_vectors && kp * sizeof(T) >= 4 * kLine;
+}
+
 template <class T, int V, class... Products>
 inline int64_t single_row_tiles(int64_t j, int64_t k, int64_t kp, const Products&... products) {
   for (; j + V * lanes<T>() <= kp; j += V * lanes<T>())
@@ -193,6 +228,11 @@ void multiply(int64_t rows, int64_t k, int64_t kp, const Products&... products) 
     int64_t j = single_row_tiles<T, 8>(0, k, kp, products...);
     j = single_row_tiles<T, 4>(j, k, kp, products...);
     single_row_tiles<T, 1>(j, k, kp, products...);
+    return;
+  }
+  if (goes_wide<T>(kp)) {
+    const Product<T> all[] = {products...};
+    multiply_wide(all, sizeof...(products), k, kp);
     return;
   }
   for (int64_t j = 0; j < kp;) {
@@ -216,15 +256,9 @@ void times(int64_t rows, const Factors<T>& one, const Factors<T>* other, T* out,
 
 // Rows [rows, Kp] that are neighbours, times a matrix.
 template <class T>
-void times(int64_t rows, const T* x, const std::vector<T>& matrix, T* out, int64_t k, int64_t kp) {
+void times(int64_t rows, const T* x, const Numbers<T>& matrix, T* out, int64_t k, int64_t kp) {
   times<T>(rows, {Rows<T>(x, rows, kp, rows), matrix.data()}, nullptr, out, k, kp);
 }
-
-// Rows that are summed up in outer products: a [count, K], b [count, Kp], each in strides.
-template <class T> struct Outer {
-  const T *a, *b;
-  int64_t a_stride, b_stride, count;
-};
 
 template <class T, int R, int V>
 inline void outer_tile(const Outer<T>& x, T* total, int64_t i, int64_t j, int64_t kp) {
@@ -251,6 +285,10 @@ inline void outer_columns(const Outer<T>& x, T* total, int64_t j, int64_t k, int
 
 // Add outer products to total [K, Kp].
 template <class T> void add_outer(const Outer<T>& x, T* total, int64_t k, int64_t kp) {
+  if (goes_wide<T>(kp)) {
+    add_outer_wide(x, total, k, kp);
+    return;
+  }
   for (int64_t j = 0; j < kp;) {
     const int64_t width = tile_width((kp - j) / lanes<T>());
     if (width == 3)

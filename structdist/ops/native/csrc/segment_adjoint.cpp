@@ -38,7 +38,7 @@ template <class T> class SegmentFilterAdjoint {
         table_(table),
         k_(c_.num_states),
         kp_(padded<T>(k_)),
-        slot_(c_.rows() * kp_ + lanes<T>()),
+        slot_(c_.rows() * kp_ + kLine / sizeof(T)),
         scaled_(slot_ * kChunk, T(0)),
         pulled_(c_.rows() * kp_),
         grad_(kp_),
@@ -187,10 +187,10 @@ template <class T> class SegmentFilterAdjoint {
   T *products_, *in_log_space_;  // [K, Kp], of this group, for transitions that chains share
   T* table_;                     // [L, K] of this group, or all gradients of segments; or none
   int64_t k_, kp_, slot_;
-  std::vector<T> scaled_, pulled_, grad_;
+  Numbers<T> scaled_, pulled_, grad_;
   LengthWeights<T> lengths_;
   std::vector<double> given_;
-  std::vector<T> scale_, run_;
+  Numbers<T> scale_, run_;
 };
 
 }  // namespace

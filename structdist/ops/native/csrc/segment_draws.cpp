@@ -175,7 +175,7 @@ template <class T> class RelaxedSegmentsAdjoint {
   const SegmentSoftGrad& a_;
   T* columns_;  // [K, Kp], of this group, each row a column of shared transitions; or none
   int64_t k_, longest_;
-  std::vector<T> labels_;
+  Numbers<T> labels_;
 };
 
 }  // namespace

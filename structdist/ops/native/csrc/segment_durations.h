@@ -6,7 +6,7 @@
 namespace structdist {
 
 constexpr int64_t kManyLengths = 8;  // from here on scales live long enough to be worth keeping
-constexpr double kHeavy = 40;  // exp(kHeavy) times a length is far from overflow
+constexpr double kHeavy = 40;        // exp(kHeavy) times a length is far from overflow
 
 // Let a segment of each label begin, on a scale that gets the emissions of this step: its weight,
 // and its log, which is infinite where the scale is -inf. NaN in the scale is left to the ends.
@@ -32,7 +32,7 @@ void add_products(int64_t num_labels, const T* __restrict lead, const T* __restr
 
 // Durations [L, K] as weights: exp of what each is less than the largest of its label.
 template <class T> struct Durations {
-  std::vector<T> weight;
+  Numbers<T> weight;
   std::vector<double> peak;  // 0 if all are -inf
   int64_t packed = -1;
 
@@ -148,9 +148,9 @@ template <class T> class UnfinishedByDuration {
   const SegmentState& f_;
   int64_t k_, kd_;
   Durations<T> durations_;
-  std::vector<T> weights_;      // [rows, L, K]: U
-  std::vector<double> scale_;   // [rows, K], less the norms before this step; -inf beyond K
-  std::vector<double> above_;   // [K]: of the segments that begin here, above the scale
+  Numbers<T> weights_;         // [rows, L, K]: U
+  std::vector<double> scale_;  // [rows, K], less the norms before this step; -inf beyond K
+  std::vector<double> above_;  // [K]: of the segments that begin here, above the scale
 };
 
 }  // namespace structdist

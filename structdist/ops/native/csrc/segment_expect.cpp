@@ -51,7 +51,7 @@ template <class T> class SegmentExpect {
   }
 
  private:
-  Rows<T> rows_of(const std::vector<T>& rows) const {
+  Rows<T> rows_of(const Numbers<T>& rows) const {
     return Rows<T>(rows.data(), c_.rows(), kp_, c_.rows());
   }
 
@@ -96,7 +96,7 @@ template <class T> class SegmentExpect {
   EdgeCache<T> edges_;
   SegmentMeans<T> means_;
   int64_t k_, kp_;
-  std::vector<T> p_, p_mean_, sums_;
+  Numbers<T> p_, p_mean_, sums_;
   std::vector<double> pivot_, w_;
 };
 

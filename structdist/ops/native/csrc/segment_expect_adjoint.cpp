@@ -37,7 +37,7 @@ template <class T> class SegmentExpectAdjoint {
         means_(s, f, v),
         k_(c_.num_states),
         kp_(padded<T>(k_)),
-        slot_(3 * c_.rows() * kp_ + lanes<T>()),
+        slot_(3 * c_.rows() * kp_ + kLine / sizeof(T)),
         waiting_(slot_ * kChunk, T(0)),
         em_(c_.rows() * kp_),
         pulled_(em_),
@@ -206,11 +206,11 @@ template <class T> class SegmentExpectAdjoint {
   SegmentMeans<T> means_;
   int64_t k_, kp_;
   int64_t slot_;  // room for a step of all rows, and a bit: no power of two, which caches mind
-  std::vector<T> waiting_, em_, pulled_;
-  std::vector<T> ring_;   // [rows, L, 2, K]
-  std::vector<T> after_;  // [rows, 2, K]: of the step after
-  std::vector<T> grad_, mass_;    // [K]: of what ends with a step
-  std::vector<T> shares_, so_far_;  // [L, 2, K], [2, K]: of its segments, and summed over them
+  Numbers<T> waiting_, em_, pulled_;
+  Numbers<T> ring_;             // [rows, L, 2, K]
+  Numbers<T> after_;            // [rows, 2, K]: of the step after
+  Numbers<T> grad_, mass_;      // [K]: of what ends with a step
+  Numbers<T> shares_, so_far_;  // [L, 2, K], [2, K]: of its segments, and summed over them
   std::vector<double> inverse_, w_;
 };
 
@@ -236,8 +236,8 @@ int64_t segment_expect_adjoint(const SegmentChain& s, const SegmentState& f,
 }
 
 STRUCTDIST_EXPORT_KERNEL(segment_expect_adjoint,
-                         (const SegmentChain& s, const SegmentState& f,
-                          const SegmentExpectation& v, const SegmentExpectGrad& a),
+                         (const SegmentChain& s, const SegmentState& f, const SegmentExpectation& v,
+                          const SegmentExpectGrad& a),
                          (s, f, v, a))
 
 }  // namespace structdist

@@ -160,12 +160,12 @@ template <class T> class SegmentFilter {
   const SegmentState& f_;
   EdgeCache<T> edges_;
   int64_t k_, kp_;
-  std::vector<T> p_, q_, log_q_;
+  Numbers<T> p_, q_, log_q_;
   bool by_products_;
   UnfinishedByDuration<T> by_duration_;
   std::vector<double> lead_, peak_;
   std::vector<double> most_;  // of each label, -inf beyond K
-  std::vector<T> sum_, log_sum_;
+  Numbers<T> sum_, log_sum_;
   double largest_[4] = {};  // of the ends of a step
 };
 

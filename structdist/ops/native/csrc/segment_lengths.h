@@ -72,7 +72,7 @@ template <class T> class LengthWeights {
   const SegmentState& f_;
   int64_t k_;
   std::vector<double> logits_, peak_, since_;
-  std::vector<T> weights_, sum_;
+  Numbers<T> weights_, sum_;
 };
 
 // Gradients [L, K] by group where all chains share them, else those of all chains in place.
@@ -93,7 +93,7 @@ template <class T> class GroupTables {
  private:
   T* grad_;
   int64_t size_;
-  std::vector<T> sums_;
+  Numbers<T> sums_;
 };
 
 }  // namespace structdist
