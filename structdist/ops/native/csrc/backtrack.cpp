@@ -177,11 +177,9 @@ template <class T> class RelaxedBacktrack {
     const T* moves = last ? zeros_.data() : scores_into(d_.path[at + 1], n, t);
     double* logits = logits_.data();
     for (int64_t i = 0; i < k_; ++i) logits[i] = prefix[i] + double(gumbel[i]) + bounded(moves[i]);
-    const double peak = max_of(logits, kp_);
-    int64_t chosen = 0;
-    while (chosen + 1 < k_ && !(logits[chosen] >= peak)) ++chosen;
+    const int64_t chosen = place_of_max(logits, kp_);
     d_.path[at] = chosen;
-    relax(peak, d_.temperature_of(s, n), static_cast<T*>(d_.soft) + at * k_);
+    relax(logits[chosen], d_.temperature_of(s, n), static_cast<T*>(d_.soft) + at * k_);
   }
 
   // Of the moves from each state at step t into state j [K].

@@ -68,7 +68,7 @@ template <class V, class Places> inline V shuffled(V x, Places from) {
 #endif
 }
 
-// The largest, where it is, and the sum of numbers [Kp].
+// The largest, the first place where it is, and the sum of numbers [Kp].
 template <class T> inline T max_of(const T* x, int64_t kp) {
   using vec = typename Vec<T>::type;
   vec most = reinterpret_cast<const vec*>(x)[0];
@@ -97,9 +97,10 @@ template <class T> inline int64_t place_of_max(const T* x, int64_t kp) {
   for (int half = lanes<T>() / 2; half > 0; half /= 2) {
     const places other = (first + half) & int(lanes<T>() - 1);
     const vec here = shuffled(most, other);
-    const places there = shuffled(at, other), more = here > most;
-    most = more ? here : most;
-    at = more ? there : at;
+    const places there = shuffled(at, other);
+    const places better = (here > most) | ((here == most) & (there < at));
+    most = better ? here : most;
+    at = better ? there : at;
   }
   return at[0];
 }
