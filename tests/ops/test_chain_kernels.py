@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from structdist import ops
-from structdist.ops import Chain
+from structdist.ops import Chain, reference
 from tests.chains import FORMS
 from tests.structures.linear_chain import make_chain
 
@@ -51,3 +51,14 @@ def test_bad_lengths_stay_within_memory():
     ):
         wanted = ask(expected, ops.run_forward(expected))
         torch.testing.assert_close(ask(found, ops.run_forward(found)), wanted)
+
+
+@pytest.mark.parametrize("states", [1, 5, 20, 33])
+def test_of_states_that_are_level_the_first_is_taken(states: int):
+    """As the reference does: without noise, a relaxed best path meets ties all along."""
+    generator = torch.Generator().manual_seed(states)
+    shapes = [(5, 9, states), (states, states)]
+    scores = [torch.randint(2, shape, generator=generator).double() for shape in shapes]
+    chain = Chain(*scores, torch.tensor([9, 5, 1, 0, 8]))
+    found = ops.relaxed_viterbi(chain, 1.0).path
+    assert torch.equal(found, reference.relaxed_viterbi(chain, 1.0).path)
