@@ -26,7 +26,3 @@ def decimal(value: float) -> str:
 def times(count: int, smallest: int = 1) -> str:
     """How often; nothing below `smallest`."""
     return f"{TIMES}{count:,}" if count >= smallest else ""
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:.1f} %"

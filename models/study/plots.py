@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from statistics import mean
-from typing import Any, NamedTuple
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from typing import NamedTuple
 
 from models.report.charts import Axis, dashes
+from models.report.page import template
 from models.study.plan import StudyRun
 from models.study.progress import epochs
 from models.study.tables import Groups, cpu_minutes
 
+PLOT = Path(__file__).with_name("plot.svg")
 WIDTH, HEIGHT = 820, 420
 LEFT, RIGHT, TOP, BOTTOM = 60, 540, 30, 370  # of the area of the curves
 # Far apart for most kinds of colour blindness: Okabe and Ito (2008).
@@ -47,7 +47,7 @@ def plot(groups: Groups, metric: str, across: str) -> str:
         line, area = [(p.place, p.value) for p in curve], low + high[::-1]
         style = COLOURS[look % len(COLOURS)], dashes(look // len(COLOURS))
         bands.append((label, *style, _path(line, x, y), _path(area, x, y)))
-    return _template().render(
+    return template(PLOT).render(
         bands=bands,
         box=(WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM),
         x_ticks=[(f"{x.place(value):.1f}", label) for value, label in x.ticks()],
@@ -71,9 +71,3 @@ def _curve(runs: Sequence[StudyRun], metric: str, across: str) -> list[Point]:
 
 def _path(points: Sequence[tuple[float, float]], x: Axis, y: Axis) -> str:
     return " ".join(f"{x.place(across):.1f},{y.place(up):.1f}" for across, up in points)
-
-
-def _template() -> Template:
-    loader = FileSystemLoader(Path(__file__).parent)
-    settings: Any = {"autoescape": True, "undefined": StrictUndefined, "trim_blocks": True}
-    return Environment(loader=loader, **settings).get_template("plot.svg")

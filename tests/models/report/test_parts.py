@@ -45,10 +45,16 @@ def test_columns_of_numbers_are_set_to_the_right():
 
 
 def test_bars_are_relative_to_the_largest_state():
-    tree = section(states=(StateWords(1, 0.4, ()), StateWords(2, 0.1, (WordShare("w", 0.5, 1.0),))))
+    words = (WordShare("w", 0.5, 1.0),)
+    tree = section(states=(StateWords(1, 0.4, ()), StateWords(2, 0.1, words)))
     styles = [bar.attributes["style"] for bar in tree.all("span", **{"class": "bar"})]
     assert styles == ["--length:100.0%", "--length:25.0%"]
     assert tree.one("li").text == "w 0.500"
+
+
+def test_shares_are_in_percent():
+    tree = section(states=(StateWords(1, 0.2136, ()),))
+    assert tree.one("td", **{"class": "share s1"}).text == "21.4 %"
 
 
 def test_states_of_no_share_have_no_bar():
