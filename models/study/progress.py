@@ -23,23 +23,34 @@ class Stage(NamedTuple):
 
     doing: str
     arguments: list[str]  # of `python -m models`
+    told: str  # of a run that lacks it
 
 
 def stages_to_do(study: Study, run: StudyRun) -> Iterator[Stage]:
     """One after the other: what is next is looked up when the one before is done."""
-    if run.kept:
-        return
+    return iter(()) if run.kept else _missing_stages(study, run)
+
+
+def _missing_stages(study: Study, run: StudyRun) -> Iterator[Stage]:
     if not has_ended(run):
         begun = any(checkpoint_path(run.folder, name).exists() for name in (LAST, PREVIOUS))
-        resume = ["--resume"] if begun else []
-        yield Stage("training", ["train", *run.options, f"--run={run.folder}", *resume])
-    if study.evaluate is not None and not is_evaluated(study, run):
-        yield Stage("evaluating", evaluation(study, run))
-    if study.score is not None and not is_scored(run):
+        resume, done = ["--resume"] if begun else [], len(epochs(run, "dev/bound"))
+        told = f"{done} of {run.config.training.epochs} epochs" if done else "not started"
+        yield Stage("training", ["train", *run.options, f"--run={run.folder}", *resume], told)
+    if study.evaluate is not None and not _is_evaluated(study, run):
+        yield Stage("evaluating", evaluation(study, run), "trained, not evaluated")
+    if study.score is not None and not _is_current(scores_path(run), run):
         if not _is_current(_written(run) / f"{FILES[-1]}.txt", run):
-            where = ["--split", split(study), "--folder", str(_written(run))]
-            yield Stage("writing", ["generate", str(run.folder), *where, ONE_THREAD])
-        yield Stage("scoring", scoring(study, run))
+            where = ["--split", split(study), "--folder", str(_written(run)), ONE_THREAD]
+            yield Stage("writing", ["generate", str(run.folder), *where], "not scored")
+        yield Stage("scoring", scoring(study, run), "not scored")
+
+
+def unfinished(study: Study, run: StudyRun) -> str | None:
+    """Why a run is in no table yet."""
+    if different := conflicts(run):
+        return f"has other settings than the study, see {', '.join(different)}"
+    return next((stage.told for stage in _missing_stages(study, run)), None)
 
 
 def conflicts(run: StudyRun) -> list[str]:
@@ -109,29 +120,13 @@ def scoring(study: Study, run: StudyRun) -> list[str]:
     return ["score", *as_options(given)]
 
 
-def is_evaluated(study: Study, run: StudyRun) -> bool:
+def _is_evaluated(study: Study, run: StudyRun) -> bool:
     """There is an evaluation of the checkpoint that is there now, with as many samples as asked."""
     path = evaluation_path(study, run)
     if not _is_current(path, run):
         return False
     found, asked = read_json(path), study.evaluate or {}
     return all(found.get(name) == asked[name] for name in ("samples", "seed") if name in asked)
-
-
-def is_scored(run: StudyRun) -> bool:
-    return _is_current(scores_path(run), run)
-
-
-def unfinished(study: Study, run: StudyRun) -> str | None:
-    """Why a run is in no table yet."""
-    if different := conflicts(run):
-        return f"has other settings than the study, see {', '.join(different)}"
-    if not has_ended(run):
-        done = len(epochs(run, "dev/bound"))
-        return f"{done} of {run.config.training.epochs} epochs" if done else "not started"
-    if study.evaluate is not None and not is_evaluated(study, run):
-        return "trained, not evaluated"
-    return "not scored" if study.score is not None and not is_scored(run) else None
 
 
 def split(study: Study) -> str:
