@@ -22,33 +22,28 @@ if TYPE_CHECKING:
     from models.runs import TrainedRun
 
 
-def add_run(parser: ArgumentParser) -> None:
-    """The folder of a run, and which of its checkpoints."""
+def add_run(parser: ArgumentParser, draws: bool = False) -> None:
+    """The folder of a run, which of its checkpoints and, if it draws, from which seed."""
     which: Any = Literal["best", "last"]
     parser.add_argument("run", type=str, help="Folder of the run.")
     parser.add_argument(
         "--checkpoint", type=which, default="best", help="The best by the dev set, or the last."
     )
-
-
-def add_draws(parser: ArgumentParser) -> None:
-    """The seed of what is drawn, and how many threads there are."""
-    threads = "CPU threads; 0: torch's choice."
-    parser.add_argument("--seed", type=int, default=0, help="Seed of what is drawn.")
-    parser.add_argument("--threads", type=NonNegativeInt, default=0, help=threads)
-
-
-def start_draws(options: Any) -> None:
-    import torch
-
-    if options.threads:
-        torch.set_num_threads(options.threads)
-    torch.manual_seed(options.seed)
+    if draws:
+        threads = "CPU threads; 0: torch's choice."
+        parser.add_argument("--seed", type=int, default=0, help="Seed of what is drawn.")
+        parser.add_argument("--threads", type=NonNegativeInt, default=0, help=threads)
 
 
 def load(options: Any) -> TrainedRun:
+    """The run of these options; draws begin."""
+    import torch
+
     from models.runs import load_run
 
+    if options.get("threads"):
+        torch.set_num_threads(options.threads)
+    torch.manual_seed(options.get("seed", 0))
     return load_run(Path(options.run), options.checkpoint)
 
 
