@@ -15,8 +15,8 @@ from rich.progress import track
 from rich.style import Style
 from rich.text import Text
 
+from models.report import content
 from models.report.colours import rgb
-from models.templates.segments import segments
 
 if TYPE_CHECKING:
     from models.runs import TrainedRun
@@ -64,9 +64,9 @@ def watched(values: Sequence[Any], what: str) -> Iterable[Any]:
 def coloured(words: Sequence[str], states: Sequence[int]) -> Text:
     """A sentence in the colours of its states; each segment ends with its state's number."""
     text = Text()
-    for state, start, end in segments(states):
+    for state, segment in content.coloured(words, states):
         style = Style(color=Color.from_rgb(*rgb(state, 0.6, 0.75)))
-        text.append(" ".join(words[start:end]), style + Style(bold=True))
+        text.append(segment, style + Style(bold=True))
         text.append(f"/{state} ", style + Style(dim=True))
     text.rstrip()
     return text

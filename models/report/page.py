@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from models.report import charts
 from models.report.colours import state_css
-from models.report.content import Report
+from models.report.content import Output, Report
 from models.report.numbers import cell_text, decimal, times
 from models.templates.segments import segments
 
@@ -29,11 +29,19 @@ def render(report: Report) -> str:
         report=report,
         drawings=charts.drawings(report.charts),
         chart=charts,
-        browser_data=asdict(report.browser)["tables"] if report.browser else [],
+        browser_data=[
+            {"label": table.label, "outputs": [_plain(output, report) for output in table.outputs]}
+            for table in report.browser
+        ],
         style=Markup(style + state_css(report.colours)),
         script=Markup(script),
         script_hash=base64.b64encode(digest).decode(),
     ).lstrip()
+
+
+def _plain(output: Output, report: Report) -> dict[str, Any]:
+    """Its template is a number among those of the report."""
+    return asdict(output) | {"template": report.templates.index(output.template)}
 
 
 def template(path: Path, **filters: Any) -> Template:

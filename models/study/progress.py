@@ -10,7 +10,8 @@ from typing import NamedTuple
 from models.errors import RunError
 from models.files import read_json
 from models.generation.writer import FILES
-from models.report.logs import Points, read_points
+from models.report.content import Points
+from models.report.logs import read_points
 from models.runs import BEST, LAST, PREVIOUS, checkpoint_path, load_checkpoint, read_config
 from models.study.plan import Study, StudyRun, as_options
 
