@@ -9,7 +9,7 @@ from models.templates.analysis import StateNGram, StateWords
 from models.templates.segments import segments
 
 Cell = str | float | int | None  # None: not measured
-Points = tuple[tuple[int, float], ...]  # step and value
+Points = Sequence[tuple[int, float]]  # step and value
 Coloured = list[tuple[int, str]]  # a sentence: state and words of each of its segments
 
 

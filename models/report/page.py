@@ -14,7 +14,7 @@ from markupsafe import Markup
 from models.report import charts
 from models.report.colours import state_css
 from models.report.content import Output, Report
-from models.report.numbers import cell_text, decimal, times
+from models.report.numbers import cell_text, decimal
 from models.templates.segments import segments
 
 PAGE = Path(__file__).with_name("page.html")
@@ -24,7 +24,7 @@ def render(report: Report) -> str:
     """A whole HTML document; parts that the report has not are left out."""
     script, style = (PAGE.with_suffix(end).read_text(encoding="utf-8") for end in (".js", ".css"))
     digest = hashlib.sha256(script.encode()).digest()  # what the policy knows its one script by
-    page = template(PAGE, cell=cell_text, decimal=decimal, times=times, segments=segments)
+    page = template(PAGE, cell=cell_text, decimal=decimal, segments=segments)
     return page.render(
         report=report,
         drawings=charts.drawings(report.charts),

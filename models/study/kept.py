@@ -12,7 +12,7 @@ import shutil
 from models.files import write_text
 from models.runs import COLUMNS, read_metrics
 from models.study.plan import Study
-from models.study.progress import evaluation_path, points, scores_path, unfinished
+from models.study.progress import SCORES, evaluation_path, points, unfinished
 
 
 def keep_results(study: Study) -> list[str]:
@@ -25,7 +25,7 @@ def keep_results(study: Study) -> list[str]:
         folder, log = study.results / run.name, run.folder / "metrics.csv"
         rows = [row.values() for row in read_metrics(log) if row["metric"] in points(run)]
         write_text(folder / log.name, "".join(f"{','.join(row)}\n" for row in (COLUMNS, *rows)))
-        for path in (run.folder / "config.yaml", evaluation_path(study, run), scores_path(run)):
+        for path in (run.folder / "config.yaml", evaluation_path(study, run), run.folder / SCORES):
             if path.exists():
                 shutil.copyfile(path, folder / path.name)
     return [run.name for run in done]

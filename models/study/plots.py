@@ -50,8 +50,8 @@ def plot(groups: Groups, metric: str, across: str) -> str:
     return template(PLOT).render(
         bands=bands,
         box=(WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM),
-        x_ticks=[(f"{x.place(value):.1f}", label) for value, label in x.ticks()],
-        y_ticks=[(f"{y.place(value):.1f}", label) for value, label in y.ticks()],
+        x_ticks=[(x.at(value), label) for value, label in x.ticks()],
+        y_ticks=[(y.at(value), label) for value, label in y.ticks()],
         across=across,
         title=f"{metric} by {across}",
     )
@@ -70,4 +70,4 @@ def _curve(runs: Sequence[StudyRun], metric: str, across: str) -> list[Point]:
 
 
 def _path(points: Sequence[tuple[float, float]], x: Axis, y: Axis) -> str:
-    return " ".join(f"{x.place(across):.1f},{y.place(up):.1f}" for across, up in points)
+    return " ".join(f"{x.at(across)},{y.at(up)}" for across, up in points)

@@ -17,6 +17,7 @@ from models.study.plan import Study, StudyRun, as_options
 
 CPU_SECONDS = "train/cpu_seconds"
 ONE_THREAD = "--threads=1"
+WRITTEN, SCORES = "generated", "scores.json"  # in the folder of a run: texts, and what they score
 
 
 class Stage(NamedTuple):
@@ -40,9 +41,10 @@ def _missing_stages(study: Study, run: StudyRun) -> Iterator[Stage]:
         yield Stage("training", ["train", *run.options, f"--run={run.folder}", *resume], told)
     if study.evaluate is not None and not _is_evaluated(study, run):
         yield Stage("evaluating", evaluation(study, run), "trained, not evaluated")
-    if study.score is not None and not _is_current(scores_path(run), run):
-        if not _is_current(_written(run) / f"{FILES[-1]}.txt", run):
-            where = ["--split", split(study), "--folder", str(_written(run)), ONE_THREAD]
+    if study.score is not None and not _is_current(run.folder / SCORES, run):
+        folder = run.folder / WRITTEN
+        if not _is_current(folder / f"{FILES[-1]}.txt", run):
+            where = ["--split", split(study), "--folder", str(folder), ONE_THREAD]
             yield Stage("writing", ["generate", str(run.folder), *where], "not scored")
         yield Stage("scoring", scoring(study, run), "not scored")
 
@@ -116,8 +118,8 @@ def evaluation(study: Study, run: StudyRun) -> list[str]:
 
 
 def scoring(study: Study, run: StudyRun) -> list[str]:
-    files = {name: str(_written(run) / f"{name}.txt") for name in FILES}
-    given = {**(study.score or {}), **files, "json": str(scores_path(run))}
+    files = {name: str(run.folder / WRITTEN / f"{name}.txt") for name in FILES}
+    given = {**(study.score or {}), **files, "json": str(run.folder / SCORES)}
     return ["score", *as_options(given)]
 
 
@@ -136,14 +138,6 @@ def split(study: Study) -> str:
 
 def evaluation_path(study: Study, run: StudyRun) -> Path:
     return run.folder / f"{split(study)}.json"
-
-
-def scores_path(run: StudyRun) -> Path:
-    return run.folder / "scores.json"
-
-
-def _written(run: StudyRun) -> Path:
-    return run.folder / "generated"
 
 
 def _is_current(path: Path, run: StudyRun) -> bool:

@@ -8,18 +8,10 @@ from pathlib import Path
 
 from models.files import read_json, write_text
 from models.report.page import template
+from models.study import tables
 from models.study.plan import Study
 from models.study.plots import plot
 from models.study.progress import conflicts, epochs, evaluation_path, nll_metric, split, unfinished
-from models.study.tables import (
-    after_budgets,
-    at_the_end,
-    budget_minutes,
-    evaluated,
-    nats_table,
-    scored,
-    table,
-)
 
 PAGE = Path(__file__).with_name("report.md")
 PLOTS = {"epoch": "by-epoch.svg", "CPU minutes": "by-cpu-time.svg"}
@@ -35,7 +27,7 @@ def write_report(study: Study) -> Path:
     }
     begun = [run for run in left_out if not conflicts(run) and epochs(run, "dev/bound")]
     drawn = ended | {f"{run.name} (unfinished)": [run] for run in begun}
-    metric, minutes = nll_metric(study.runs), budget_minutes(ended)
+    metric, minutes = nll_metric(study.runs), tables.budget_minutes(ended)
     for across, name in PLOTS.items() if drawn else ():
         write_text(study.folder / name, plot(drawn, metric, across))
     first = next((evaluation_path(study, runs[0]) for runs in ended.values()), None)
@@ -47,11 +39,11 @@ def write_report(study: Study) -> Path:
         metric=metric,
         minutes=minutes,
         evaluation=read_json(first) if first and study.evaluate is not None else None,
-        results=table(ended, partial(evaluated, study)),
-        scores=table(ended, scored) if study.score is not None else None,
-        budget=table(ended, partial(after_budgets, metric, minutes)) if minutes else None,
-        nats=nats_table(ended),
-        flatness=table(ended, partial(at_the_end, metric)),
+        results=tables.table(ended, partial(tables.evaluated, study)),
+        scores=tables.table(ended, tables.scored) if study.score is not None else None,
+        budget=tables.table(ended, partial(tables.after_budgets, metric, minutes or 0.0)),
+        nats=tables.nats_table(ended),
+        flatness=tables.table(ended, partial(tables.at_the_end, metric)),
         plots=PLOTS if drawn else {},
     )
     path = study.folder / PAGE.name

@@ -10,7 +10,7 @@ import numpy as np
 
 from models.files import read_json
 from models.study.plan import Study, StudyRun
-from models.study.progress import CPU_SECONDS, best_epoch, epochs, evaluation_path, scores_path
+from models.study.progress import CPU_SECONDS, SCORES, best_epoch, epochs, evaluation_path
 
 NATS = {
     "dev/word_nats": "-log p(x given z)",
@@ -18,7 +18,7 @@ NATS = {
     "dev/entropy": "entropy",
     "dev/bound": "bound",
 }
-SCORES = {
+EVALUATED = {
     "nll": "NLL",
     "ppl": "PPL",
     "neg_elbo": "neg. ELBO",
@@ -61,7 +61,7 @@ def evaluated(study: Study, run: StudyRun) -> Values:
     if study.evaluate is None:
         return training
     found = read_json(evaluation_path(study, run))
-    values = {name: found["scores"][key] for key, name in SCORES.items()} | training
+    values = {name: found["scores"][key] for key, name in EVALUATED.items()} | training
     for part, names in PERCENTAGES.items():
         values |= {name: 100 * found[part][key] for key, name in names.items() if found[part]}
     return values
@@ -69,7 +69,7 @@ def evaluated(study: Study, run: StudyRun) -> Values:
 
 def scored(run: StudyRun) -> Values:
     """What `score` says of texts, but for counts."""
-    found = read_json(scores_path(run))["scores"]
+    found = read_json(run.folder / SCORES)["scores"]
     return {
         name: score["value"] * (1 if name in NO_PERCENTAGES else 100)
         for name, score in found.items()

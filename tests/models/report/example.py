@@ -79,7 +79,7 @@ BROWSER = (
     TableChoice("name[Empty]", ()),
 )
 NGRAMS = (
-    StateNGram((3, 7), 1240, (("_name_ is a", 800), ("_name_ serves", 440))),
+    StateNGram((3, 7), 1240, (("_name_ is a", 1200), ("_name_ serves", 40))),
     StateNGram((7, 12, 5), 96, (("is a cheap pub near", 60), (HOSTILE, 36))),
     StateNGram((37, 5), 12, (("near the", 12),)),
 )

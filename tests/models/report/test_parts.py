@@ -68,7 +68,7 @@ def test_every_ngram_is_there_with_a_button_for_each_state():
     rows = tree.one("tbody").all("tr")
     assert [row.attributes["data-states"] for row in rows] == ["3 7", "7 12 5", "37 5"]
     assert [button.text for button in tree.all("button")] == ["3", "5", "7", "12", "37"]
-    assert rows[0].all("li")[0].text == "_name_ is a \N{MULTIPLICATION SIGN}800"
+    assert rows[0].all("li")[0].text == "_name_ is a \N{MULTIPLICATION SIGN}1,200"
 
 
 def test_every_output_is_there_without_a_script():
