@@ -43,18 +43,12 @@ def plot(groups: Groups, metric: str, across: str) -> str:
     y = Axis.over([min(point.low for point in points), *later], BOTTOM, TOP).rounded()
     bands = []
     for look, (label, curve) in enumerate(curves.items()):
-        low, high = [(p.place, p.low) for p in curve], [(p.place, p.high) for p in curve]
-        line, area = [(p.place, p.value) for p in curve], low + high[::-1]
+        places, line, low, high = zip(*curve, strict=True)
+        area = [*zip(places, low, strict=True), *zip(places[::-1], high[::-1], strict=True)]
         style = COLOURS[look % len(COLOURS)], dashes(look // len(COLOURS))
-        bands.append((label, *style, _path(line, x, y), _path(area, x, y)))
-    return template(PLOT).render(
-        bands=bands,
-        box=(WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM),
-        x_ticks=[(x.at(value), label) for value, label in x.ticks()],
-        y_ticks=[(y.at(value), label) for value, label in y.ticks()],
-        across=across,
-        title=f"{metric} by {across}",
-    )
+        bands.append((label, *style, zip(places, line, strict=True), area))
+    box, title = (WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM), f"{metric} by {across}"
+    return template(PLOT).render(bands=bands, box=box, x=x, y=y, across=across, title=title)
 
 
 def _curve(runs: Sequence[StudyRun], metric: str, across: str) -> list[Point]:
@@ -67,7 +61,3 @@ def _curve(runs: Sequence[StudyRun], metric: str, across: str) -> list[Point]:
         for place, own in zip(places, values, strict=False)
         if all(map(math.isfinite, own))
     ]
-
-
-def _path(points: Sequence[tuple[float, float]], x: Axis, y: Axis) -> str:
-    return " ".join(f"{x.at(across)},{y.at(up)}" for across, up in points)

@@ -57,7 +57,7 @@ def table(groups: Groups, measure: Callable[[StudyRun], Values]) -> Rows:
 
 def evaluated(study: Study, run: StudyRun) -> Values:
     """What was measured after training, and how long that took."""
-    training = {"CPU min": (cpu_minutes(run) or [None])[-1]}
+    training = {"CPU min": next(reversed(cpu_minutes(run)), None)}
     if study.evaluate is None:
         return training
     found = read_json(evaluation_path(study, run))
