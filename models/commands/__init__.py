@@ -16,16 +16,8 @@ from typing import Any, NoReturn
 
 from jsonargparse import ArgumentParser, DefaultHelpFormatter
 
-from models.errors import (
-    DataError,
-    DownloadError,
-    RunError,
-    SettingError,
-    StoppedError,
-    StudyFailedError,
-    TrainingDivergedError,
-    meant,
-)
+from models import errors
+from models.errors import SettingError, meant
 
 COMMANDS = {
     "train": "Train a template VAE, or the language model to compare it with.",
@@ -47,8 +39,9 @@ commands:
 {chr(10).join(f"  {name:<10} {summary}" for name, summary in COMMANDS.items())}
 
 `{PROGRAM} COMMAND --help` tells more of each."""
-USER_ERRORS = (DataError, RunError, SettingError, OSError)  # what was given cannot be used: code 2
-FAILURES = (DownloadError, StudyFailedError, TrainingDivergedError)  # it did not work out: code 1
+# What was given cannot be used: code 2. It did not work out: code 1.
+USER_ERRORS = (errors.DataError, errors.RunError, SettingError, OSError)
+FAILURES = (errors.DownloadError, errors.StudyFailedError, errors.TrainingDivergedError)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -74,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         stop(str(error), 2)
     except FAILURES as error:
         stop(str(error), 1)
-    except StoppedError as error:
+    except errors.StoppedError as error:
         print(error, file=sys.stderr)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from jsonargparse import ArgumentParser
 from jsonargparse.typing import NonNegativeInt
 
-from models.commands.options import add_draws, add_run, load, start_draws, watched
+from models.commands.options import add_run, load, watched
 from models.config import Decoding
 from models.data.corpus import SPLITS
 from models.errors import DataError, SettingError
@@ -21,7 +21,7 @@ from models.files import chunks, telling
 
 if TYPE_CHECKING:
     from models.generation.answers import Answer, Answering
-    from models.generation.writer import Request, Sentence, Writer
+    from models.generation.writer import Request, Writer
 
 USAGE = "generate RUN [--input FILE] [options]"
 DETAILS = """\
@@ -51,7 +51,7 @@ NAMED = 10  # unknown keys, at most, in a message
 
 def add_arguments(parser: ArgumentParser) -> None:
     add, split = parser.add_argument, Literal[SPLITS] | None
-    add_run(parser)
+    add_run(parser, draws=True)
     add("--input", type=str, default="-", help="A file, or - for standard input.")
     add("--template", type=str | None, help=TEMPLATE_HELP)
     add("--num-templates", type=NonNegativeInt, default=0, help=NUMBER_HELP)
@@ -60,13 +60,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--split", type=split, help="Inputs of the corpus, instead of --input.")
     add("--folder", type=str | None, help="With --split: where outputs, references and inputs go.")
     add("--decoding", type=Decoding, default=Decoding())
-    add_draws(parser)
 
 
 def run(options: Any) -> None:
     from models.generation.writer import Writer
 
-    start_draws(options)
     if (options.split is None) != (options.folder is None):
         raise SettingError("--split and --folder go together")
     if options.template is not None and options.num_templates:
@@ -82,12 +80,11 @@ def run(options: Any) -> None:
     if errors and not options.keep_going:
         raise errors[0]
     try:
-        failed = _print_answers(answering, requests, name, options)
+        if not _print_answers(answering, requests, name, options):
+            raise SystemExit(2)
     except BrokenPipeError:  # whoever read the output, such as `head`, has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what exit would flush
         raise SystemExit(1) from None
-    if errors or failed:
-        raise SystemExit(2)
 
 
 def _answering(writer: Writer, options: Any) -> Answering:
@@ -106,7 +103,12 @@ def _requests(writer: Writer, source: str, name: str) -> Iterator[Request | Data
     """What each line asks for, or what is wrong with it: a byte that is no UTF-8, for instance."""
     from models.generation.inputs import read_lines, sentence_of, table_of
 
-    def about_table(line: str) -> Request:
+    def request(line: str) -> Request:
+        if writer.trained.config.task != "data2text":
+            like_sentence = writer.from_sentence(sentence_of(line))
+            if not like_sentence.items:
+                raise ValueError("no word to write about")
+            return like_sentence
         table, known = table_of(line), writer.trained.vocabulary.keys
         unknown = [key for key, _ in table if key not in known]
         if unknown:
@@ -115,73 +117,58 @@ def _requests(writer: Writer, source: str, name: str) -> Iterator[Request | Data
             raise ValueError(f"the model has never seen the key {named}; it knows {keys}")
         return writer.from_table(table)
 
-    def like_sentence(line: str) -> Request:
-        request = writer.from_sentence(sentence_of(line))
-        if not request.items:
-            raise ValueError("no word to write about")
-        return request
-
     if source == "-" and sys.stdin.isatty():
         print("reading standard input, one request a line", file=sys.stderr)
     standard = nullcontext(sys.stdin.buffer)
     with telling(name, "read"), standard if source == "-" else Path(source).open("rb") as file:
         content = b"".join(chunks(file, name))
     lines = content.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n")
-    tables = writer.trained.config.task == "data2text"
-    return read_lines(lines if content else [], name, about_table if tables else like_sentence)
+    return read_lines(lines if content else [], name, request)
 
 
 def _print_answers(
     answering: Answering, requests: Sequence[Request | DataError], name: str, options: Any
 ) -> bool:
-    """Prints the answers to each request; true if some could not be had."""
-    failed = False
+    """Prints the answers to each request; false if some could not be had."""
+    all_answered = True
     for start in range(0, len(requests), CHUNK):
         part = requests[start : start + CHUNK]
         answers = answering([request for request in part if not isinstance(request, DataError)])
         for number, request in enumerate(part, start + 1):
             answer = request if isinstance(request, DataError) else next(answers)
             if isinstance(answer, SettingError):
-                answer, failed = DataError(name, str(answer), number), True
+                answer = DataError(name, str(answer), number)
                 if not options.keep_going:
                     raise answer
-            _print_one(answer, number, options)
-    return failed
+            if isinstance(answer, DataError):
+                all_answered = False
+                print(f"error: {answer}", file=sys.stderr)
+            for line, record in _lines(answer, number, options):
+                print(json.dumps(record, ensure_ascii=False) if options.json else line, flush=True)
+    return all_answered
 
 
-def _print_one(answers: list[Answer] | DataError, number: int, options: Any) -> None:
+def _lines(
+    answers: list[Answer] | DataError, number: int, options: Any
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The text of each answer, and all about it; empty lines stand for what could not be had."""
     if isinstance(answers, DataError):
-        print(f"error: {answers}", file=sys.stderr)
-        lines = [""] * (options.num_templates or 1)
-        records: list[dict[str, Any]] = [{"input": number, "error": str(answers)} for _ in lines]
-    else:
-        lines = [answer.sentence.text for answer in answers]
-        records = [
-            {
-                **_plain(answer.sentence),
-                "template": answer.template and answer.template.number,
-                "fitness": answer.fitness and answer.fitness._asdict(),
-                "input": number,
-            }
-            for answer in answers
-        ]
-    for line, record in zip(lines, records, strict=True):
-        print(json.dumps(record, ensure_ascii=False) if options.json else line, flush=True)
-
-
-def _plain(sentence: Sentence) -> dict[str, Any]:
-    """All about a sentence; of a model with phrases also where they start."""
-    starts = getattr(sentence.states, "starts", None)
-    return sentence._asdict() | ({} if starts is None else {"starts": starts})
+        record = {"input": number, "error": str(answers)}
+        yield from [("", record)] * (options.num_templates or 1)
+        return
+    for sentence, template, fitness in answers:
+        starts = getattr(sentence.states, "starts", None)  # of phrases
+        about = sentence._asdict() | ({} if starts is None else {"starts": starts})
+        about["template"] = template and template.number
+        about["fitness"] = fitness and fitness._asdict()
+        yield sentence.text, about | {"input": number}
 
 
 def _write_split(writer: Writer, answering: Answering, split: str, folder: Path) -> None:
     from models.generation.writer import FILES, write_files
 
-    try:
+    with telling(folder, "made"):
         folder.mkdir(parents=True, exist_ok=True)  # before the work, not after it
-    except OSError as error:
-        raise DataError(folder, f"cannot be made: {error.strerror}") from error
     given = writer.instances(writer.trained.corpus().splits[split])
     sentences = []
     for start in watched(range(0, len(given), CHUNK), f"hundreds of {len(given):,} sentences"):

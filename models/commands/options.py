@@ -15,40 +15,35 @@ from rich.progress import track
 from rich.style import Style
 from rich.text import Text
 
+from models.report import content
 from models.report.colours import rgb
-from models.templates.segments import segments
 
 if TYPE_CHECKING:
     from models.runs import TrainedRun
 
 
-def add_run(parser: ArgumentParser) -> None:
-    """The folder of a run, and which of its checkpoints."""
+def add_run(parser: ArgumentParser, draws: bool = False) -> None:
+    """The folder of a run, which of its checkpoints and, if it draws, from which seed."""
     which: Any = Literal["best", "last"]
     parser.add_argument("run", type=str, help="Folder of the run.")
     parser.add_argument(
         "--checkpoint", type=which, default="best", help="The best by the dev set, or the last."
     )
-
-
-def add_draws(parser: ArgumentParser) -> None:
-    """The seed of what is drawn, and how many threads there are."""
-    threads = "CPU threads; 0: torch's choice."
-    parser.add_argument("--seed", type=int, default=0, help="Seed of what is drawn.")
-    parser.add_argument("--threads", type=NonNegativeInt, default=0, help=threads)
-
-
-def start_draws(options: Any) -> None:
-    import torch
-
-    if options.threads:
-        torch.set_num_threads(options.threads)
-    torch.manual_seed(options.seed)
+    if draws:
+        threads = "CPU threads; 0: torch's choice."
+        parser.add_argument("--seed", type=int, default=0, help="Seed of what is drawn.")
+        parser.add_argument("--threads", type=NonNegativeInt, default=0, help=threads)
 
 
 def load(options: Any) -> TrainedRun:
+    """The run of these options; draws begin."""
+    import torch
+
     from models.runs import load_run
 
+    if options.get("threads"):
+        torch.set_num_threads(options.threads)
+    torch.manual_seed(options.get("seed", 0))
     return load_run(Path(options.run), options.checkpoint)
 
 
@@ -69,9 +64,9 @@ def watched(values: Sequence[Any], what: str) -> Iterable[Any]:
 def coloured(words: Sequence[str], states: Sequence[int]) -> Text:
     """A sentence in the colours of its states; each segment ends with its state's number."""
     text = Text()
-    for state, start, end in segments(states):
+    for state, segment in content.coloured(words, states):
         style = Style(color=Color.from_rgb(*rgb(state, 0.6, 0.75)))
-        text.append(" ".join(words[start:end]), style + Style(bold=True))
+        text.append(segment, style + Style(bold=True))
         text.append(f"/{state} ", style + Style(dim=True))
     text.rstrip()
     return text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jsonargparse import ArgumentParser
 from jsonargparse.typing import NonNegativeInt
@@ -14,9 +14,6 @@ from rich.text import Text
 from models.commands.options import add_run, coloured, load, plain_console, watched
 from models.errors import SettingError
 from models.files import write_json
-
-if TYPE_CHECKING:
-    from models.templates.analysis import StateNGram
 
 USAGE = "templates RUN [options]"
 DETAILS = """\
@@ -61,14 +58,17 @@ def run(options: Any) -> None:
     console.print(f"{len(bank):,} templates of {len(bank.sentences):,} sentences", style="bold")
     for template in found:
         times = f" ({template.count} times)" if template.count > 1 else ""
-        words = corpus.splits["train"][template.example].words
-        shown = coloured(words, template.states)
+        shown = coloured(corpus.splits["train"][template.example].words, template.states)
         console.print(Text.assemble(f"@{template.number}{times} ", shown))
     if not found:
         hint = " ".join(map(str, frequent[0].states)) if frequent else ""
         hint = f"; a pattern that many match: --pattern '* {hint} *'" if hint else ""
         console.print("none is like that" + hint)
-    console.print(_ngram_table(frequent))
+    table = Table("states", "count", "what they stand for", title="Frequent states in a row")
+    for ngram in frequent:
+        segments = "; ".join(f"{text} ({count})" for text, count in ngram.segments)
+        table.add_row(" ".join(map(str, ngram.states)), f"{ngram.count:,}", segments)
+    console.print(table)
     if options.json:
         write_json(Path(options.json), analysis.as_json(), indent=1)
         console.print(f"analysis: {options.json}")
@@ -81,11 +81,3 @@ def _length(text: str | None) -> tuple[int, int] | None:
     if match is None:
         raise SettingError(f"{text!r} is no length: write 9, or 8-12")
     return int(match[1]), int(match[2] or match[1])
-
-
-def _ngram_table(frequent: list[StateNGram]) -> Table:
-    table = Table("states", "count", "what they stand for", title="Frequent states in a row")
-    for ngram in frequent:
-        segments = "; ".join(f"{text} ({count})" for text, count in ngram.segments)
-        table.add_row(" ".join(map(str, ngram.states)), f"{ngram.count:,}", segments)
-    return table

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from models.report.content import Chart, Curve
+from models.report.content import Chart, Curve, Points
 from models.report.numbers import decimal
 
 WIDTH, HEIGHT = 420, 260
@@ -15,7 +15,6 @@ LEFT, RIGHT, TOP, BOTTOM = 58, 408, 12, 212  # of the area of the curves
 BUCKETS = 175  # one for two units of width
 COLOURS, DASHES = 8, ("", "7 3", "2 3")  # the style sheet has the colours
 
-Points = Sequence[tuple[int, float]]
 Places = list[tuple[str, str]]
 
 
@@ -54,6 +53,10 @@ class Axis:
     def place(self, value: float) -> float:
         return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
 
+    def at(self, value: float) -> str:
+        """The place of the value, as a drawing has it."""
+        return f"{self.place(value):.1f}"
+
     @property
     def step(self) -> float:
         """The distance of ticks: 1, 2 or 5 times a power of ten."""
@@ -74,10 +77,6 @@ def drawings(charts: Sequence[Chart]) -> list[Drawing]:
     """All charts; a run looks the same in each."""
     runs = list(dict.fromkeys(curve.run for chart in charts for curve in chart.curves))
     return [_drawing(chart, runs) for chart in charts]
-
-
-def colour(look: int) -> str:
-    return f"c{look % COLOURS}"
 
 
 def dashes(look: int) -> str:
@@ -109,15 +108,15 @@ def _drawing(chart: Chart, runs: Sequence[str]) -> Drawing:
     across = Axis.over([float(step) for step, _ in points], LEFT, RIGHT)
     upward = Axis.over([value for _, value in points], BOTTOM, TOP).rounded()
     lines = [
-        (look, [(f"{across.place(x):.1f}", f"{upward.place(y):.1f}") for x, y in kept])
-        for look, kept in ((look, thinned(piece, BUCKETS)) for look, piece in pieces)
+        (look, [(across.at(x), upward.at(y)) for x, y in thinned(piece, BUCKETS)])
+        for look, piece in pieces
     ]
     return Drawing(
         chart,
         " ".join(_in_words(curve) for curve in chart.curves),
         lines,
-        [(f"{across.place(value):.1f}", label) for value, label in across.ticks()],
-        [(f"{upward.place(value):.1f}", label) for value, label in upward.ticks()],
+        [(across.at(value), label) for value, label in across.ticks()],
+        [(upward.at(value), label) for value, label in upward.ticks()],
         [(curve.run, _last(curve), runs.index(curve.run)) for curve in chart.curves],
     )
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from models.data.corpus import Corpus, spread
-from models.generation.answers import Answer, write_differently
-from models.generation.writer import Writer
-from models.report.content import Browser, Coloured, Output, Report, TableChoice
+from models.data.corpus import spread
+from models.generation.answers import write_differently
+from models.generation.writer import Request, Writer
+from models.report.content import Output, Report, TableChoice, coloured
 from models.report.logs import comparison, metric_charts, read_logs
 from models.runs import TrainedRun, Watch, unwatched
-from models.templates.bank import StoredTemplate, TemplateBank
+from models.templates.bank import TemplateBank
 from models.templates.of_runs import analyse_run, map_templates, run_templates
 
 TASKS = {
@@ -37,11 +37,16 @@ def collect(trained: TrainedRun, others: Sequence[Path], watch: Watch = unwatche
     analysis = analyse_run(bank, corpus)
     examples = spread(corpus.splits["dev"], SENTENCES)
     states = map_templates(trained, examples)
-    writes = trained.config.task != "text"
+    browser = []
+    if trained.config.task != "text":
+        writer = Writer(trained)
+        requests = spread(writer.requests(corpus.splits["dev"]), TABLES)
+        for request in watch(requests, "sentences under templates"):
+            browser.append(_under_templates(writer, bank, request))
     return replace(
         report,
-        sentences=tuple(Coloured(e.words, s) for e, s in zip(examples, states, strict=True)),
-        browser=_browser(trained, corpus, bank, watch) if writes else None,
+        sentences=tuple(coloured(e.words, own) for e, own in zip(examples, states, strict=True)),
+        browser=tuple(browser),
         ngrams=tuple(ngram for ngram in analysis.ngrams if len(ngram.states) > 1),
         states=analysis.states,
     )
@@ -62,23 +67,12 @@ def _facts(trained: TrainedRun) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _browser(trained: TrainedRun, corpus: Corpus, bank: TemplateBank, watch: Watch) -> Browser:
-    """Sources of the dev set, each under several templates."""
-    writer = Writer(trained)
-    requests = spread(writer.requests(corpus.splits["dev"]), TABLES)
-    templates: dict[StoredTemplate, int] = {}
-    choices = []
-    for request in watch(requests, "sentences under templates"):
-        answers = write_differently(writer, bank, request, TEMPLATES)
-        outputs = tuple(_output(answer, templates) for answer in answers)
-        choices.append(TableChoice(request.label, outputs))
-    return Browser(tuple(template.states for template in templates), tuple(choices))
-
-
-def _output(answer: Answer, templates: dict[StoredTemplate, int]) -> Output:
-    """The answer, its template added to those of the browser."""
-    sentence, template, _ = answer
-    assert template is not None
-    place = templates.setdefault(template, len(templates))
-    note = f"template @{template.number}; log p per word {sentence.log_prob_per_word:.2f}"
-    return Output(place, sentence.text, Coloured(sentence.words, sentence.states).runs, note)
+def _under_templates(writer: Writer, bank: TemplateBank, request: Request) -> TableChoice:
+    """A source of the dev set, under several templates."""
+    outputs = []
+    for sentence, template, _ in write_differently(writer, bank, request, TEMPLATES):
+        assert template is not None
+        note = f"template @{template.number}; log p per word {sentence.log_prob_per_word:.2f}"
+        runs = coloured(sentence.words, sentence.states)
+        outputs.append(Output(template.states, sentence.text, runs, note))
+    return TableChoice(request.label, tuple(outputs))

@@ -18,10 +18,8 @@ def rgb(state: int, lightness: float, saturation: float) -> tuple[int, int, int]
 
 def state_css(states: Iterable[int]) -> str:
     """Rules that give the class `s7` the colours of state 7."""
-    day, night = "", ""
-    for state in sorted(set(states)):
-        day += _rule(state, DAY)
-        night += _rule(state, NIGHT)
+    shown = sorted({*states})
+    day, night = ("".join(_rule(state, look) for state in shown) for look in (DAY, NIGHT))
     return f"{day}@media (prefers-color-scheme:dark){{{night}}}"
 
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from models.templates.analysis import StateNGram, StateWords
 from models.templates.segments import segments
 
 Cell = str | float | int | None  # None: not measured
+Points = Sequence[tuple[int, float]]  # step and value
+Coloured = list[tuple[int, str]]  # a sentence: state and words of each of its segments
+
+
+def coloured(words: Sequence[str], states: Sequence[int]) -> Coloured:
+    """The words of each phrase, or of each run of equal states."""
+    if len(words) != len(states):
+        raise ValueError(f"{len(words)} words with {len(states)} states")
+    return [(state, " ".join(words[start:end])) for state, start, end in segments(states)]
 
 
 @dataclass(frozen=True)
@@ -15,7 +25,7 @@ class Curve:
     """One metric of one run."""
 
     run: str
-    points: tuple[tuple[int, float], ...]  # step and value
+    points: Points
 
 
 @dataclass(frozen=True)
@@ -34,42 +44,20 @@ class Grid:
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
 
-    def __post_init__(self) -> None:
-        for row in self.rows:
-            if len(row) != len(self.columns):
-                raise ValueError(f"row {row} has not the {len(self.columns)} cells of the header")
-
     @property
     def numeric(self) -> list[bool]:
         """Which columns hold numbers alone."""
-        columns = zip(*self.rows, strict=True)
-        return [not any(isinstance(cell, str) for cell in column) for column in columns]
-
-
-@dataclass(frozen=True)
-class Coloured:
-    """A sentence with a state for each word."""
-
-    words: tuple[str, ...]
-    states: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        if len(self.words) != len(self.states):
-            raise ValueError(f"{len(self.words)} words with {len(self.states)} states")
-
-    @property
-    def runs(self) -> list[tuple[int, str]]:
-        """State and words of each segment: a phrase, or a run of equal states."""
-        return [(s.state, " ".join(self.words[s.start : s.end])) for s in segments(self.states)]
+        columns = zip(self.columns, *self.rows, strict=True)
+        return [not any(isinstance(cell, str) for cell in column[1:]) for column in columns]
 
 
 @dataclass(frozen=True)
 class Output:
     """A sentence made under a template."""
 
-    template: int  # index into `Browser.templates`
+    template: tuple[int, ...]
     text: str
-    runs: list[tuple[int, str]]  # as of `Coloured`
+    runs: Coloured
     note: str
 
 
@@ -82,38 +70,31 @@ class TableChoice:
 
 
 @dataclass(frozen=True)
-class Browser:
-    """Sentences by table and template."""
-
-    templates: tuple[tuple[int, ...], ...]
-    tables: tuple[TableChoice, ...]
-
-    def __post_init__(self) -> None:
-        for output in (output for table in self.tables for output in table.outputs):
-            if output.template not in range(len(self.templates)):
-                raise ValueError(f"no template {output.template} among {len(self.templates)}")
-
-
-@dataclass(frozen=True)
 class Report:
     title: str
     facts: tuple[tuple[str, str], ...] = ()
     charts: tuple[Chart, ...] = ()
     comparison: Grid | None = None
     sentences: tuple[Coloured, ...] = ()
-    browser: Browser | None = None
+    browser: tuple[TableChoice, ...] = ()
     ngrams: tuple[StateNGram, ...] = ()
     states: tuple[StateWords, ...] = ()
 
     @property
+    def outputs(self) -> list[Output]:
+        """All sentences that can be browsed."""
+        return [output for table in self.browser for output in table.outputs]
+
+    @property
+    def templates(self) -> list[tuple[int, ...]]:
+        """Theirs, each once."""
+        return list(dict.fromkeys(output.template for output in self.outputs))
+
+    @property
     def colours(self) -> set[int]:
         """Every state that has a colour somewhere on the page."""
-        templates = [sentence.states for sentence in self.sentences]
-        templates += [ngram.states for ngram in self.ngrams]
-        found = {state for states in templates for state in states}
-        found |= {row.state for row in self.states}
-        if self.browser is not None:
-            found |= {state for template in self.browser.templates for state in template}
-            outputs = [output for table in self.browser.tables for output in table.outputs]
-            found |= {state for output in outputs for state, _ in output.runs}
-        return found
+        sentences = [*self.sentences, *(output.runs for output in self.outputs)]
+        templates = [*self.templates, *(ngram.states for ngram in self.ngrams)]
+        found = {state for runs in sentences for state, _ in runs}
+        found |= {state for states in templates for state in states}
+        return found | {row.state for row in self.states}

@@ -10,10 +10,8 @@ from pathlib import Path
 
 from models.config import RunConfig
 from models.errors import RunError
-from models.report.content import Chart, Curve, Grid
+from models.report.content import Cell, Chart, Curve, Grid, Points
 from models.runs import read_config, read_metrics
-
-Points = tuple[tuple[int, float], ...]
 
 CHARTS = {
     "dev/bound": "What validation goes by: nats per sentence, the lower the better.",
@@ -57,8 +55,8 @@ def read_points(run: Path) -> dict[str, Points]:
 
 
 def read_log(run: Path) -> LoggedRun:
-    points = read_points(run)
-    return LoggedRun(run.resolve().name, read_config(run), points)
+    metrics = read_points(run)
+    return LoggedRun(run.resolve().name, read_config(run), metrics)
 
 
 def read_logs(runs: Sequence[Path]) -> list[LoggedRun]:
@@ -102,7 +100,7 @@ def comparison(runs: Sequence[LoggedRun]) -> Grid:
     return Grid(columns, tuple(_row(run) for run in runs))
 
 
-def _row(run: LoggedRun) -> tuple[str | float | int | None, ...]:
+def _row(run: LoggedRun) -> tuple[Cell, ...]:
     step, model = run.best_step, run.config.model
     values = [run.at(metric, step) for metric in MEASURES]
     in_use = values.pop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-MINUS, INFINITY, TIMES = "\N{MINUS SIGN}", "\N{INFINITY}", "\N{MULTIPLICATION SIGN}"
+MINUS, INFINITY = "\N{MINUS SIGN}", "\N{INFINITY}"
 
 
 def cell_text(value: str | float | int) -> str:
@@ -21,12 +21,3 @@ def decimal(value: float) -> str:
         return INFINITY if value > 0 else MINUS + INFINITY
     plain = value == 0 or 0.001 <= abs(value) < 1e6
     return f"{value:,.3f}" if plain else f"{value:.3g}"
-
-
-def times(count: int, smallest: int = 1) -> str:
-    """How often; nothing below `smallest`."""
-    return f"{TIMES}{count:,}" if count >= smallest else ""
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:.1f} %"

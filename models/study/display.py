@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 
 from rich.console import Console
@@ -23,22 +23,18 @@ def shown() -> Iterator[Callable[[Sequence[Job]], None]]:
     def show(jobs: Sequence[Job]) -> None:
         changed = {job.run.name: row for job in jobs if (row := _row(job)) != rows.get(row[0])}
         rows.update(changed)
-        if live is not None and changed:
-            live.update(_table(rows.values()), refresh=True)
-        elif live is None:
+        if live is None:
             for name, *cells in changed.values():
                 print(f"{name}: {', '.join(filter(None, cells))}", flush=True)
+        elif changed:
+            table = Table("run", "state", "epochs", "dev set", "CPU time")
+            for row in rows.values():
+                table.add_row(*row)
+            live.update(table, refresh=True)
 
     terminal = console.is_terminal
     with Live(console=console, auto_refresh=False) if terminal else nullcontext() as live:
         yield show
-
-
-def _table(rows: Iterable[Row]) -> Table:
-    table = Table("run", "state", "epochs", "dev set", "CPU time")
-    for row in rows:
-        table.add_row(*row)
-    return table
 
 
 def _row(job: Job) -> Row:

@@ -11,23 +11,21 @@ import shutil
 
 from models.files import write_text
 from models.runs import COLUMNS, read_metrics
-from models.study.plan import Study, StudyRun
-from models.study.progress import evaluation_path, points, scores_path, unfinished
+from models.study.plan import Study
+from models.study.progress import SCORES, evaluation_path, points, unfinished
 
 
 def keep_results(study: Study) -> list[str]:
-    """Copy what tables are made of, of every run that is done; the names of these runs."""
+    """Of every run that is done: settings, what was logged after each epoch, evaluation, scores.
+
+    The names of these runs.
+    """
     done = [run for run in study.runs if not run.kept and unfinished(study, run) is None]
     for run in done:
-        _keep(study, run)
+        folder, log = study.results / run.name, run.folder / "metrics.csv"
+        rows = [row.values() for row in read_metrics(log) if row["metric"] in points(run)]
+        write_text(folder / log.name, "".join(f"{','.join(row)}\n" for row in (COLUMNS, *rows)))
+        for path in (run.folder / "config.yaml", evaluation_path(study, run), run.folder / SCORES):
+            if path.exists():
+                shutil.copyfile(path, folder / path.name)
     return [run.name for run in done]
-
-
-def _keep(study: Study, run: StudyRun) -> None:
-    """Settings, what was logged after each epoch, the evaluation and the scores."""
-    folder, log = study.results / run.name, run.folder / "metrics.csv"
-    rows = [row.values() for row in read_metrics(log) if row["metric"] in points(run)]
-    write_text(folder / log.name, "".join(f"{','.join(row)}\n" for row in (COLUMNS, *rows)))
-    for path in (run.folder / "config.yaml", evaluation_path(study, run), scores_path(run)):
-        if path.exists():
-            shutil.copyfile(path, folder / path.name)

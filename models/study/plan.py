@@ -21,8 +21,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import product
+from dataclasses import dataclass
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any
 
@@ -74,17 +74,14 @@ class Study:
 
     def groups(self) -> dict[str, list[StudyRun]]:
         """Runs that differ by their seed alone, in the file's order."""
-        return {
-            group: [run for run in self.runs if run.group == group]
-            for group in dict.fromkeys(run.group for run in self.runs)
-        }
+        return {name: list(own) for name, own in groupby(self.runs, lambda run: run.group)}
 
 
 def read_study(path: Path, folder: Path, settle: Settle) -> Study:
     """The study of a file, its runs inside `folder`; a `DataError` says what is wrong with it."""
     try:
         content = _mapping("a study", yaml.safe_load(read_text(path)), KEYS)
-        runs = tuple(_runs(content, folder, settle))
+        runs = tuple(_runs(content, folder, path.with_suffix(""), settle))
         evaluate, score = (
             None if content.get(name) is None else _mapping(name, content[name])
             for name in ("evaluate", "score")
@@ -92,7 +89,6 @@ def read_study(path: Path, folder: Path, settle: Settle) -> Study:
     except (SettingError, RecursionError, yaml.YAMLError) as error:
         raise DataError(path, " ".join(str(error).split())) from error
     study = Study(path, folder, runs, evaluate, score)
-    study = replace(study, runs=tuple(_found(run, study.results) for run in runs))
     labels = [own[0].label for own in study.groups().values()]
     for what, names in (("labels", labels), ("names", [run.name for run in runs])):
         if len({*names}) < len(names):
@@ -109,7 +105,10 @@ def as_options(settings: dict[str, Any], prefix: str = "--") -> Iterator[str]:
             yield f"{prefix}{name}={value if isinstance(value, str) else json.dumps(value)}"
 
 
-def _runs(content: dict[str, Any], folder: Path, settle: Settle) -> Iterator[StudyRun]:
+def _runs(
+    content: dict[str, Any], folder: Path, results: Path, settle: Settle
+) -> Iterator[StudyRun]:
+    """Each in its folder or, where that is missing, in that of its results, if they were kept."""
     shared = (f"--config={content['config']}",) if content.get("config") else ()
     for group, given in _mapping("runs", content.get("runs")).items():
         where = f"runs.{group}"
@@ -126,21 +125,14 @@ def _runs(content: dict[str, Any], folder: Path, settle: Settle) -> Iterator[Stu
             label = ", ".join([str(about.get("label", group)), *told])
             for seed in seeds:
                 own = (*settings, *as_options(values), f"--training.seed={seed}", "--threads=1")
+                options, usual = (*shared, *own), folder / f"{name}-{seed}"
                 try:
-                    config = settle([*shared, *own])
+                    config = settle(options)
                 except SettingError as error:
                     raise SettingError(f"{where}: {error}") from error
-                yield StudyRun(
-                    name, label, seed, folder / f"{name}-{seed}", (*shared, *own), config
-                )
-
-
-def _found(run: StudyRun, results: Path) -> StudyRun:
-    """Where its results were kept, unless the run itself is there."""
-    kept = results / run.name
-    if run.folder.exists() or not kept.exists():
-        return run
-    return replace(run, folder=kept, kept=True)
+                kept = (results / usual.name).exists() and not usual.exists()
+                place = results / usual.name if kept else usual
+                yield StudyRun(name, label, seed, place, options, config, kept)
 
 
 def _combinations(where: str, grid: Any) -> Iterator[dict[str, Any]]:

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from statistics import mean
-from typing import Any, NamedTuple
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from typing import NamedTuple
 
 from models.report.charts import Axis, dashes
+from models.report.page import template
 from models.study.plan import StudyRun
 from models.study.progress import epochs
 from models.study.tables import Groups, cpu_minutes
 
+PLOT = Path(__file__).with_name("plot.svg")
 WIDTH, HEIGHT = 820, 420
 LEFT, RIGHT, TOP, BOTTOM = 60, 540, 30, 370  # of the area of the curves
 # Far apart for most kinds of colour blindness: Okabe and Ito (2008).
@@ -43,18 +43,12 @@ def plot(groups: Groups, metric: str, across: str) -> str:
     y = Axis.over([min(point.low for point in points), *later], BOTTOM, TOP).rounded()
     bands = []
     for look, (label, curve) in enumerate(curves.items()):
-        low, high = [(p.place, p.low) for p in curve], [(p.place, p.high) for p in curve]
-        line, area = [(p.place, p.value) for p in curve], low + high[::-1]
+        places, line, low, high = zip(*curve, strict=True)
+        area = [*zip(places, low, strict=True), *zip(places[::-1], high[::-1], strict=True)]
         style = COLOURS[look % len(COLOURS)], dashes(look // len(COLOURS))
-        bands.append((label, *style, _path(line, x, y), _path(area, x, y)))
-    return _template().render(
-        bands=bands,
-        box=(WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM),
-        x_ticks=[(f"{x.place(value):.1f}", label) for value, label in x.ticks()],
-        y_ticks=[(f"{y.place(value):.1f}", label) for value, label in y.ticks()],
-        across=across,
-        title=f"{metric} by {across}",
-    )
+        bands.append((label, *style, zip(places, line, strict=True), area))
+    box, title = (WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM), f"{metric} by {across}"
+    return template(PLOT).render(bands=bands, box=box, x=x, y=y, across=across, title=title)
 
 
 def _curve(runs: Sequence[StudyRun], metric: str, across: str) -> list[Point]:
@@ -67,13 +61,3 @@ def _curve(runs: Sequence[StudyRun], metric: str, across: str) -> list[Point]:
         for place, own in zip(places, values, strict=False)
         if all(map(math.isfinite, own))
     ]
-
-
-def _path(points: Sequence[tuple[float, float]], x: Axis, y: Axis) -> str:
-    return " ".join(f"{x.place(across):.1f},{y.place(up):.1f}" for across, up in points)
-
-
-def _template() -> Template:
-    loader = FileSystemLoader(Path(__file__).parent)
-    settings: Any = {"autoescape": True, "undefined": StrictUndefined, "trim_blocks": True}
-    return Environment(loader=loader, **settings).get_template("plot.svg")

@@ -10,12 +10,14 @@ from typing import NamedTuple
 from models.errors import RunError
 from models.files import read_json
 from models.generation.writer import FILES
-from models.report.logs import Points, read_points
+from models.report.content import Points
+from models.report.logs import read_points
 from models.runs import BEST, LAST, PREVIOUS, checkpoint_path, load_checkpoint, read_config
 from models.study.plan import Study, StudyRun, as_options
 
 CPU_SECONDS = "train/cpu_seconds"
 ONE_THREAD = "--threads=1"
+WRITTEN, SCORES = "generated", "scores.json"  # in the folder of a run: texts, and what they score
 
 
 class Stage(NamedTuple):
@@ -23,23 +25,35 @@ class Stage(NamedTuple):
 
     doing: str
     arguments: list[str]  # of `python -m models`
+    told: str  # of a run that lacks it
 
 
 def stages_to_do(study: Study, run: StudyRun) -> Iterator[Stage]:
     """One after the other: what is next is looked up when the one before is done."""
-    if run.kept:
-        return
+    return iter(()) if run.kept else _missing_stages(study, run)
+
+
+def _missing_stages(study: Study, run: StudyRun) -> Iterator[Stage]:
     if not has_ended(run):
         begun = any(checkpoint_path(run.folder, name).exists() for name in (LAST, PREVIOUS))
-        resume = ["--resume"] if begun else []
-        yield Stage("training", ["train", *run.options, f"--run={run.folder}", *resume])
-    if study.evaluate is not None and not is_evaluated(study, run):
-        yield Stage("evaluating", evaluation(study, run))
-    if study.score is not None and not is_scored(run):
-        if not _is_current(_written(run) / f"{FILES[-1]}.txt", run):
-            where = ["--split", split(study), "--folder", str(_written(run))]
-            yield Stage("writing", ["generate", str(run.folder), *where, ONE_THREAD])
-        yield Stage("scoring", scoring(study, run))
+        resume, done = ["--resume"] if begun else [], len(epochs(run, "dev/bound"))
+        told = f"{done} of {run.config.training.epochs} epochs" if done else "not started"
+        yield Stage("training", ["train", *run.options, f"--run={run.folder}", *resume], told)
+    if study.evaluate is not None and not _is_evaluated(study, run):
+        yield Stage("evaluating", evaluation(study, run), "trained, not evaluated")
+    if study.score is not None and not _is_current(run.folder / SCORES, run):
+        folder = run.folder / WRITTEN
+        if not _is_current(folder / f"{FILES[-1]}.txt", run):
+            where = ["--split", split(study), "--folder", str(folder), ONE_THREAD]
+            yield Stage("writing", ["generate", str(run.folder), *where], "not scored")
+        yield Stage("scoring", scoring(study, run), "not scored")
+
+
+def unfinished(study: Study, run: StudyRun) -> str | None:
+    """Why a run is in no table yet."""
+    if different := conflicts(run):
+        return f"has other settings than the study, see {', '.join(different)}"
+    return next((stage.told for stage in _missing_stages(study, run)), None)
 
 
 def conflicts(run: StudyRun) -> list[str]:
@@ -104,12 +118,12 @@ def evaluation(study: Study, run: StudyRun) -> list[str]:
 
 
 def scoring(study: Study, run: StudyRun) -> list[str]:
-    files = {name: str(_written(run) / f"{name}.txt") for name in FILES}
-    given = {**(study.score or {}), **files, "json": str(scores_path(run))}
+    files = {name: str(run.folder / WRITTEN / f"{name}.txt") for name in FILES}
+    given = {**(study.score or {}), **files, "json": str(run.folder / SCORES)}
     return ["score", *as_options(given)]
 
 
-def is_evaluated(study: Study, run: StudyRun) -> bool:
+def _is_evaluated(study: Study, run: StudyRun) -> bool:
     """There is an evaluation of the checkpoint that is there now, with as many samples as asked."""
     path = evaluation_path(study, run)
     if not _is_current(path, run):
@@ -118,36 +132,12 @@ def is_evaluated(study: Study, run: StudyRun) -> bool:
     return all(found.get(name) == asked[name] for name in ("samples", "seed") if name in asked)
 
 
-def is_scored(run: StudyRun) -> bool:
-    return _is_current(scores_path(run), run)
-
-
-def unfinished(study: Study, run: StudyRun) -> str | None:
-    """Why a run is in no table yet."""
-    if different := conflicts(run):
-        return f"has other settings than the study, see {', '.join(different)}"
-    if not has_ended(run):
-        done = len(epochs(run, "dev/bound"))
-        return f"{done} of {run.config.training.epochs} epochs" if done else "not started"
-    if study.evaluate is not None and not is_evaluated(study, run):
-        return "trained, not evaluated"
-    return "not scored" if study.score is not None and not is_scored(run) else None
-
-
 def split(study: Study) -> str:
     return str((study.evaluate or {}).get("split", "test"))
 
 
 def evaluation_path(study: Study, run: StudyRun) -> Path:
     return run.folder / f"{split(study)}.json"
-
-
-def scores_path(run: StudyRun) -> Path:
-    return run.folder / "scores.json"
-
-
-def _written(run: StudyRun) -> Path:
-    return run.folder / "generated"
 
 
 def _is_current(path: Path, run: StudyRun) -> bool:

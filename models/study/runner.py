@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from models.errors import DataError, RunError
 from models.files import read_text, telling
@@ -68,7 +67,6 @@ class Runner:
     def __init__(self, study: Study, processes: int) -> None:
         self.study, self.processes = study, processes
         self.jobs: list[Job] = []
-        self._turns: dict[str, int] = {}  # of runs by name: which seed of its group it is
         self.signals: list[int] = []  # received
         self._passed_on = 0  # how many of them
 
@@ -76,8 +74,6 @@ class Runner:
         """To the end, or until a signal; `show` is called again and again."""
         with locked(self.study.folder), self._receiving_signals():
             self.jobs = [self._job(run) for run in self.study.runs]
-            groups = self.study.groups().values()
-            self._turns = {own.name: i for group in groups for i, own in enumerate(group)}
             try:
                 while self._advance():
                     show(self.jobs)
@@ -106,7 +102,8 @@ class Runner:
         for job in self.jobs:
             job.look(stopping)
         waiting = [job for job in self.jobs if job.state in (WAITING, ELSEWHERE) and not stopping]
-        for job in sorted(waiting, key=lambda job: self._turns[job.run.name]):
+        groups = self.study.groups()
+        for job in sorted(waiting, key=lambda job: groups[job.run.group].index(job.run)):
             if len(self._running()) < self.processes:
                 job.state = ELSEWHERE if _is_in_use(job.run) else WAITING
                 if job.state == WAITING:
@@ -120,15 +117,12 @@ class Runner:
     def _receiving_signals(self) -> Iterator[None]:
         """They are passed on: the first lets processes save and stop, another ends them at once."""
         heeded = {number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN}
-        before = {number: signal.signal(number, self._receive) for number in heeded}
+        before = {n: signal.signal(n, lambda n, _: self.signals.append(n)) for n in heeded}
         try:
             yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-
-    def _receive(self, number: int, _: Any) -> None:
-        self.signals.append(number)
 
     def _stop(self) -> None:
         for process in self._running():

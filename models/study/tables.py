@@ -9,15 +9,8 @@ from statistics import mean, stdev
 import numpy as np
 
 from models.files import read_json
-from models.report.content import Grid
 from models.study.plan import Study, StudyRun
-from models.study.progress import (
-    CPU_SECONDS,
-    best_epoch,
-    epochs,
-    evaluation_path,
-    scores_path,
-)
+from models.study.progress import CPU_SECONDS, SCORES, best_epoch, epochs, evaluation_path
 
 NATS = {
     "dev/word_nats": "-log p(x given z)",
@@ -25,7 +18,7 @@ NATS = {
     "dev/entropy": "entropy",
     "dev/bound": "bound",
 }
-SCORES = {
+EVALUATED = {
     "nll": "NLL",
     "ppl": "PPL",
     "neg_elbo": "neg. ELBO",
@@ -46,38 +39,42 @@ BUDGETS = {"a quarter": 0.25, "half": 0.5, "all of it": 1.0}
 
 Groups = Mapping[str, Sequence[StudyRun]]  # by label
 Values = Mapping[str, float | None]
+Rows = list[tuple[str | int | None, ...]]  # the header first; None where nothing was measured
 
 
-def results_table(study: Study, groups: Groups) -> Grid:
+def table(groups: Groups, measure: Callable[[StudyRun], Values]) -> Rows:
+    """A row for each group; columns that no run has a value for are left out."""
+    measured = {label: [measure(run) for run in runs] for label, runs in groups.items()}
+    every = list(chain(*measured.values()))
+    names = dict.fromkeys(chain(*every))
+    columns = [name for name in names if any(own.get(name) is not None for own in every)]
+    rows = [
+        (label, len(own), *(_over_seeds(values.get(name) for values in own) for name in columns))
+        for label, own in measured.items()
+    ]
+    return [("", "seeds", *columns), *rows]
+
+
+def evaluated(study: Study, run: StudyRun) -> Values:
     """What was measured after training, and how long that took."""
-
-    def evaluated(run: StudyRun) -> Values:
-        minutes = cpu_minutes(run)
-        training = {"CPU min": minutes[-1] if minutes else None}
-        if study.evaluate is None:
-            return training
-        found = read_json(evaluation_path(study, run))
-        values = {name: found["scores"][key] for key, name in SCORES.items()} | training
-        for part, names in PERCENTAGES.items():
-            values |= {name: 100 * found[part][key] for key, name in names.items() if found[part]}
-        return values
-
-    return _table(groups, evaluated)
+    training = {"CPU min": next(reversed(cpu_minutes(run)), None)}
+    if study.evaluate is None:
+        return training
+    found = read_json(evaluation_path(study, run))
+    values = {name: found["scores"][key] for key, name in EVALUATED.items()} | training
+    for part, names in PERCENTAGES.items():
+        values |= {name: 100 * found[part][key] for key, name in names.items() if found[part]}
+    return values
 
 
-def scores_table(groups: Groups) -> Grid:
+def scored(run: StudyRun) -> Values:
     """What `score` says of texts, but for counts."""
-
-    def scored(run: StudyRun) -> Values:
-        found = read_json(scores_path(run))["scores"]
-        values = {name: score["value"] for name, score in found.items()}
-        return {
-            name: value if name in NO_PERCENTAGES else 100 * value
-            for name, value in values.items()
-            if isinstance(value, float)
-        }
-
-    return _table(groups, scored)
+    found = read_json(run.folder / SCORES)["scores"]
+    return {
+        name: score["value"] * (1 if name in NO_PERCENTAGES else 100)
+        for name, score in found.items()
+        if isinstance(score["value"], float)
+    }
 
 
 def cpu_minutes(run: StudyRun) -> list[float]:
@@ -88,18 +85,14 @@ def cpu_minutes(run: StudyRun) -> list[float]:
 
 def budget_minutes(groups: Groups) -> float | None:
     """CPU minutes of the quickest training among runs with templates."""
-    latent = [run for runs in groups.values() for run in runs if run.config.objective.latent]
+    latent = [run for run in chain(*groups.values()) if run.config.objective.latent]
     return min((minutes[-1] for minutes in map(cpu_minutes, latent) if minutes), default=None)
 
 
-def budget_table(groups: Groups, metric: str, minutes: float) -> Grid:
+def after_budgets(metric: str, minutes: float, run: StudyRun) -> Values:
     """The metric after equal CPU times."""
-
-    def after_each(run: StudyRun) -> Values:
-        times = {f"{name}: {share * minutes:.3g} min": share for name, share in BUDGETS.items()}
-        return {name: value_at(run, metric, share * minutes) for name, share in times.items()}
-
-    return _table(groups, after_each)
+    times = {f"{name}: {share * minutes:.3g} min": share for name, share in BUDGETS.items()}
+    return {name: value_at(run, metric, share * minutes) for name, share in times.items()}
 
 
 def value_at(run: StudyRun, metric: str, minutes: float) -> float | None:
@@ -110,48 +103,31 @@ def value_at(run: StudyRun, metric: str, minutes: float) -> float | None:
     return float(np.interp(minutes, times, values))
 
 
-def nats_table(groups: Groups) -> Grid:
+def at_the_end(metric: str, run: StudyRun) -> Values:
+    """How much is still gained in the last quarter of the epochs."""
+    values = epochs(run, metric)
+    before = values[len(values) - len(values) // 4 - 1]
+    return {
+        "at three quarters": before,
+        "at the end": values[-1],
+        "change": values[-1] - before,
+        "change in the last epoch": values[-1] - values[-2] if len(values) > 1 else None,
+        "epoch of the checkpoint": best_epoch(run),
+    }
+
+
+def nats_table(groups: Groups) -> Rows:
     """Of what the bound is made, after some epochs: powers of two, and the last."""
     latent = {label: runs for label, runs in groups.items() if runs[0].config.objective.latent}
     last = max((len(epochs(run, "dev/bound")) for run in chain(*latent.values())), default=0)
     chosen = [epoch for epoch in range(1, last + 1) if epoch & (epoch - 1) == 0 or epoch == last]
-    rows = []
+    rows: Rows = [("", "nats", *(f"epoch {epoch}" for epoch in chosen))]
     for label, runs in latent.items():
         for metric, part in NATS.items():
             curves = [epochs(run, metric) for run in runs]
             reached = [[curve[epoch - 1 : epoch] for curve in curves] for epoch in chosen]
             rows.append((label, part, *(_over_seeds(chain(*values)) for values in reached)))
-    return Grid(("", "nats", *(f"epoch {epoch}" for epoch in chosen)), tuple(rows))
-
-
-def flatness_table(groups: Groups, metric: str) -> Grid:
-    """How much is still gained in the last quarter of the epochs."""
-
-    def ending(run: StudyRun) -> Values:
-        values = epochs(run, metric)
-        before = values[len(values) - len(values) // 4 - 1]
-        return {
-            "at three quarters": before,
-            "at the end": values[-1],
-            "change": values[-1] - before,
-            "change in the last epoch": values[-1] - values[-2] if len(values) > 1 else None,
-            "epoch of the checkpoint": best_epoch(run),
-        }
-
-    return _table(groups, ending)
-
-
-def _table(groups: Groups, measure: Callable[[StudyRun], Values]) -> Grid:
-    """A row for each group; columns that no run has a value for are left out."""
-    measured = {label: [measure(run) for run in runs] for label, runs in groups.items()}
-    every = list(chain(*measured.values()))
-    names = dict.fromkeys(chain(*every))
-    columns = [name for name in names if any(own.get(name) is not None for own in every)]
-    rows = [
-        (label, len(own), *(_over_seeds([values.get(name) for values in own]) for name in columns))
-        for label, own in measured.items()
-    ]
-    return Grid(("", "seeds", *columns), tuple(rows))
+    return rows
 
 
 def _over_seeds(values: Iterable[float | None]) -> str | None:

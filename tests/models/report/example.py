@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from models.report.content import (
-    Browser,
     Chart,
     Coloured,
     Curve,
@@ -13,6 +12,7 @@ from models.report.content import (
     Output,
     Report,
     TableChoice,
+    coloured,
 )
 from models.templates.analysis import StateNGram, StateWords, WordShare
 
@@ -41,12 +41,12 @@ COMPARISON = Grid(
 
 
 def sentence(text: str, states: tuple[int, ...]) -> Coloured:
-    return Coloured(tuple(text.split()), states)
+    return coloured(text.split(), states)
 
 
 SENTENCES = (
     sentence("_name_ is a cheap _eattype_ near _near_ .", (3, 7, 7, 12, 12, 5, 5, 0)),
-    Coloured(("the", HOSTILE, "end"), (1, 2, 2)),
+    coloured(("the", HOSTILE, "end"), (1, 2, 2)),
     sentence(
         "in the _area_ , there is a family friendly coffee shop called _name_",
         (5, 5, 5, 0, 7, 7, 7, 12, 12, 4, 4, 9, 3),
@@ -58,31 +58,28 @@ TEMPLATES = ((3, 7, 7, 12, 12, 0), (5, 5, 0, 3, 7, 12), (12, 3, *range(20, 40)))
 def output(template: int, text: str, note: str = "") -> Output:
     words = tuple(text.split())
     states = tuple(TEMPLATES[template][i % 6] for i in range(len(words)))
-    return Output(template, text, Coloured(words, states).runs, note)
+    return Output(TEMPLATES[template], text, coloured(words, states), note)
 
 
-BROWSER = Browser(
-    TEMPLATES,
-    (
-        TableChoice(
-            "name[The Vaults], eatType[pub], area[riverside]",
-            (
-                output(0, "The Vaults is a riverside pub .", "keeps all 3 values"),
-                output(1, "By the riverside , The Vaults pub"),
-            ),
+BROWSER = (
+    TableChoice(
+        "name[The Vaults], eatType[pub], area[riverside]",
+        (
+            output(0, "The Vaults is a riverside pub .", "keeps all 3 values"),
+            output(1, "By the riverside , The Vaults pub"),
         ),
-        TableChoice(
-            "name[Cotto], eatType[coffee shop], rating[5 out of 5], near[Ranch], food[Thai]",
-            (
-                output(1, "Near Ranch , Cotto is good"),
-                output(2, f"Cotto {HOSTILE} shop"),
-            ),
-        ),
-        TableChoice("name[Empty]", ()),
     ),
+    TableChoice(
+        "name[Cotto], eatType[coffee shop], rating[5 out of 5], near[Ranch], food[Thai]",
+        (
+            output(1, "Near Ranch , Cotto is good"),
+            output(2, f"Cotto {HOSTILE} shop"),
+        ),
+    ),
+    TableChoice("name[Empty]", ()),
 )
 NGRAMS = (
-    StateNGram((3, 7), 1240, (("_name_ is a", 800), ("_name_ serves", 440))),
+    StateNGram((3, 7), 1240, (("_name_ is a", 1200), ("_name_ serves", 40))),
     StateNGram((7, 12, 5), 96, (("is a cheap pub near", 60), (HOSTILE, 36))),
     StateNGram((37, 5), 12, (("near the", 12),)),
 )

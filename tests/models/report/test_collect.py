@@ -12,7 +12,7 @@ import pytest
 from models.data.tables import format_table, parse_table
 from models.generation.writer import Writer
 from models.report.collect import TASKS, collect
-from models.report.content import Coloured, Report
+from models.report.content import Report, coloured
 from models.report.logs import comparison, metric_charts, read_logs
 from models.runs import load_run
 from models.templates.analysis import analyse
@@ -60,20 +60,20 @@ def test_numbers_are_those_of_the_log(report, trained):
 
 
 def test_sentences_have_their_best_states(report, trained, dev):
-    best = map_templates(trained, dev)
-    assert [sentence.words for sentence in report.sentences] == [example.words for example in dev]
-    assert [sentence.states for sentence in report.sentences] == best
+    best = zip(dev, map_templates(trained, dev), strict=True)
+    assert report.sentences == tuple(coloured(example.words, own) for example, own in best)
 
 
 def test_sentences_are_evenly_spread(trained, dev, monkeypatch):
     monkeypatch.setattr("models.report.collect.SENTENCES", 3)
     as_text = replace(trained, config=replace(trained.config, task="text"))
     found = collect(as_text, []).sentences
-    assert [sentence.words for sentence in found] == [dev[place].words for place in (0, 3, 6)]
+    words = [" ".join(text for _, text in sentence).split() for sentence in found]
+    assert words == [list(dev[place].words) for place in (0, 3, 6)]
 
 
 def test_tables_are_those_of_the_dev_set(report, dev):
-    labels = [table.label for table in report.browser.tables]
+    labels = [table.label for table in report.browser]
     tables = list(dict.fromkeys(example.table for example in dev))
     places = [i * len(tables) // TABLES for i in range(TABLES)]
     assert labels == [format_table(tables[place]) for place in places]
@@ -81,22 +81,22 @@ def test_tables_are_those_of_the_dev_set(report, dev):
 
 def test_outputs_are_written_under_their_templates(report, trained):
     writer, bank = Writer(trained), run_templates(trained)
-    for table in report.browser.tables:
+    for table in report.browser:
         request = writer.from_table(parse_table(table.label))
         assert len(table.outputs) == TEMPLATES
         assert len({output.template for output in table.outputs}) == TEMPLATES
         for output in table.outputs:
-            states = report.browser.templates[output.template]
-            [expected] = writer.write([request], [states])
+            [expected] = writer.write([request], [output.template])
             assert output.text == expected.text
-            assert output.runs == Coloured(expected.words, expected.states).runs
+            assert output.runs == coloured(expected.words, expected.states)
             number = re.match(r"template @(\d+); log p per word -\d+\.\d\d$", output.note)[1]
-            assert bank[int(number)].states == states
+            assert bank[int(number)].states == output.template
 
 
 def test_templates_are_listed_once_and_all_used(report):
-    used = {output.template for table in report.browser.tables for output in table.outputs}
-    assert used == set(range(len(report.browser.templates)))
+    used = [output.template for table in report.browser for output in table.outputs]
+    assert set(report.templates) == set(used)
+    assert len(set(report.templates)) == len(report.templates)
 
 
 def test_what_states_stand_for(report, trained):
@@ -112,7 +112,7 @@ def test_what_states_stand_for(report, trained):
 
 def test_sentences_alone_have_no_browser(trained):
     found = collect(replace(trained, config=replace(trained.config, task="text")), [])
-    assert found.browser is None
+    assert found.browser == ()
     assert found.ngrams
     assert dict(found.facts)["task"] == TASKS["text"]
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from models.report.content import Browser, Coloured, Output, Report, TableChoice
+from models.report.content import Output, Report, TableChoice, coloured
 from models.report.page import render
 from models.templates.analysis import StateNGram
 from tests.models.report.chromium import chromium, prefer, resize
@@ -78,14 +78,14 @@ def test_no_request_but_for_the_page(page, address):
 
 
 def test_first_table_and_template_are_shown(page):
-    first = BROWSER.tables[0].outputs[0]
+    first = BROWSER[0].outputs[0]
     assert first.text in result(page)
     assert first.note in result(page)
     assert "The 3 Vaults is 7" in result(page)
 
 
 def test_table_and_template_by_keyboard(page):
-    first, second = BROWSER.tables[:2]
+    first, second = BROWSER[:2]
     focus(page, "#browser-table")
     press(page, TAB)
     press(page, DOWN)
@@ -102,7 +102,7 @@ def test_table_and_template_by_keyboard(page):
 def test_a_template_that_the_table_has_not_is_left(page):
     focus(page, "#browser-table")
     press(page, DOWN)
-    assert BROWSER.tables[1].outputs[0].text in result(page)
+    assert BROWSER[1].outputs[0].text in result(page)
     assert not find(page, "input[value='0']").is_enabled()
     press(page, DOWN)
     assert result(page) == "There is no sentence for this table."
@@ -157,8 +157,8 @@ SCRIPTS = (
 def test_scripts_are_seen_as_text(driver, text, tmp_path):
     """Wherever a value of a table or a word can stand, in the page and in what its script shows."""
     many = ", ".join(f"key {i}[{text}]" for i in range(3))
-    browser = Browser(((1,),), (TableChoice(many, (Output(0, text, [(1, text)], text),)),))
-    words = Coloured((text,), (1,))
+    browser = (TableChoice(many, (Output((1,), text, [(1, text)], text),)),)
+    words = coloured((text,), (1,))
     (tmp_path / "page.html").write_text(
         render(Report("title", (("fact", text),), sentences=(words,), browser=browser))
     )
@@ -171,7 +171,7 @@ def test_scripts_are_seen_as_text(driver, text, tmp_path):
 
 def test_ten_thousand_keys_are_seen(driver, tmp_path):
     label = ", ".join(f"key {i}[]" for i in range(10_000))
-    browser = Browser(((1,),), (TableChoice(label, (Output(0, "", [], ""),)),))
+    browser = (TableChoice(label, (Output((1,), "", [], ""),)),)
     (tmp_path / "page.html").write_text(render(Report("title", browser=browser)))
     driver.get((tmp_path / "page.html").as_uri())
     assert find(driver, "#browser-label").get_property("textContent") == label
@@ -181,7 +181,7 @@ def test_ten_thousand_keys_are_seen(driver, tmp_path):
 @pytest.mark.parametrize("mark", ["\u202e", "\u2067", "\u202b", "שלום"])
 def test_right_to_left_marks_turn_nothing_but_their_words(driver, mark, tmp_path):
     """Words after them stand after them, and numbers read as they should."""
-    words = Coloured((f"{mark}abc", "def", "ghi"), (12, 34, 56))
+    words = coloured((f"{mark}abc", "def", "ghi"), (12, 34, 56))
     ngrams = (StateNGram((12, 34), 123, ((f"{mark}abc", 45),)),)
     (tmp_path / "page.html").write_text(render(Report("title", sentences=(words,), ngrams=ngrams)))
     driver.get((tmp_path / "page.html").as_uri())
@@ -260,9 +260,9 @@ def test_without_scripts_everything_can_be_read(page):
     try:
         page.refresh()
         folds = page.find_elements("css selector", "summary")
-        assert [fold.text for fold in folds] == [table.label for table in BROWSER.tables]
+        assert [fold.text for fold in folds] == [table.label for table in BROWSER]
         folds[0].click()
-        assert BROWSER.tables[0].outputs[0].text in find(page, "#templates").text
+        assert BROWSER[0].outputs[0].text in find(page, "#templates").text
         assert not find(page, "#template-browser").is_displayed()
         assert not find(page, "#ngram-browser .controls").is_displayed()
     finally:

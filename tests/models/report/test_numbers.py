@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from models.report.numbers import cell_text, decimal, percent, times
+from models.report.numbers import cell_text, decimal
 
 
 @pytest.mark.parametrize(
@@ -30,9 +30,3 @@ def test_decimal(value, text):
 @pytest.mark.parametrize(("value", "text"), [(12345, "12,345"), (1.5, "1.500"), ("a", "a")])
 def test_cells(value, text):
     assert cell_text(value) == text
-
-
-def test_shares_and_counts():
-    assert percent(0.2136) == "21.4 %"
-    assert times(1200) == "\N{MULTIPLICATION SIGN}1,200"
-    assert times(1, smallest=2) == ""
