@@ -16,7 +16,6 @@ from models.runs import TrainedRun, Watch, unwatched
 from models.templates.analysis import TemplateAnalysis, analyse
 from models.templates.bank import TemplateBank
 from models.templates.segments import Phrases
-from models.vae.template_vae import Posterior
 from structdist import SemiMarkovCRF
 
 FILE = "templates.json.gz"
@@ -34,7 +33,14 @@ def map_templates(
     sentences = encode([example.words for example in examples], trained.vocabulary.words)
     templates: list[tuple[int, ...]] = []
     for batch in watch(in_order(sentences, BATCH), "templates of sentences"):
-        templates += _best(trained.model.posterior(batch), batch.lengths.tolist())
+        posterior, lengths = trained.model.posterior(batch), (batch.lengths - 1).tolist()
+        if isinstance(posterior, SemiMarkovCRF):
+            states, starts = (part.tolist() for part in posterior.labels_of(posterior.argmax))
+            both = zip(states, starts, lengths, strict=True)
+            templates += [Phrases(own[:n], begins[:n]) for own, begins, n in both]
+        else:
+            paths = zip(posterior.argmax.tolist(), lengths, strict=True)
+            templates += [tuple(states[:n]) for states, n in paths]
     return templates
 
 
@@ -59,16 +65,6 @@ def run_templates(
         bank = TemplateBank(templates, keys, num_states, fingerprint, values_by_key(tables))
         bank.save(path)
         return bank
-
-
-def _best(posterior: Posterior, lengths: Sequence[int]) -> list[tuple[int, ...]]:
-    """The MAP states of sentences of these lengths, without the last, the end mark's."""
-    if isinstance(posterior, SemiMarkovCRF):
-        labels, starts = (part.tolist() for part in posterior.labels_of(posterior.argmax))
-        both = zip(labels, starts, lengths, strict=True)
-        return [Phrases(states[: n - 1], begins[: n - 1]) for states, begins, n in both]
-    paths = posterior.argmax.tolist()
-    return [tuple(states[: n - 1]) for states, n in zip(paths, lengths, strict=True)]
 
 
 def analyse_run(bank: TemplateBank, corpus: Corpus) -> TemplateAnalysis:
