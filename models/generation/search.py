@@ -96,8 +96,8 @@ def _one_by_one(stepper: Stepper, temperature: float | None, most: int) -> list[
         choices = _choose(choice_scores, temperature)
         word_scores = stepper.word_log_probs(position, choices, step)
         words = _choose(word_scores, temperature)
-        gained = _at(choice_scores, choices) + _at(word_scores, words)
-        texts = texts.longer(words, choices, texts.log_probs + gained)
+        gained = choice_scores.gather(1, choices[:, None]) + word_scores.gather(1, words[:, None])
+        texts = texts.longer(words, choices, texts.log_probs + gained.squeeze(1))
         if texts.ended.all():
             break
         position = stepper.advance(position, words, choices)
@@ -110,10 +110,6 @@ def _choose(log_probs: Tensor, temperature: float | None) -> Tensor:
         return log_probs.argmax(-1)
     below_best = (log_probs - log_probs.amax(-1, keepdim=True)).double()  # finite when divided
     return (below_best / temperature).softmax(-1).multinomial(1).squeeze(-1)
-
-
-def _at(values: Tensor, index: Tensor) -> Tensor:
-    return values.gather(-1, index.unsqueeze(-1)).squeeze(-1)
 
 
 def _beam(stepper: Stepper, decoding: Decoding, most: int) -> list[Written]:
@@ -132,12 +128,11 @@ def _beam(stepper: Stepper, decoding: Decoding, most: int) -> list[Written]:
         final = _final_ranks(stepper, texts, decoding.length_penalty)
         best_ended = one_hot(final.argmax(-1), final.shape[-1]).bool() & final.isfinite()
         ranks[best_ended.flatten(), 0, 0] = torch.inf
-        of_source, num_words = log_probs.numel() // sources, log_probs.shape[-1]
-        kept = min(decoding.beam, of_source)
-        best = ranks.view(sources, -1).topk(kept).indices  # [B, W]
+        of_source = log_probs.numel() // sources
+        best = ranks.view(sources, -1).topk(min(decoding.beam, of_source)).indices  # [B, W]
         flat = (best + of_source * torch.arange(sources, device=best.device)[:, None]).flatten()
         rows, words = flat // log_probs[0].numel(), likely.flatten()[flat]
-        choices = tried.flatten()[flat // num_words]
+        choices = tried.flatten()[flat // log_probs.shape[-1]]
         texts = texts.select(rows).longer(words, choices, log_probs.flatten()[flat])
         if texts.ended.all():
             break
@@ -168,8 +163,7 @@ def _continuations(
     log_probs = torch.full_like(words, -torch.inf, dtype=torch.double)
     log_probs[possible] = likely.values.double()
     words, log_probs = words.view(rows, tried, -1), log_probs.view(rows, tried, -1)
-    log_probs = log_probs + best.values.unsqueeze(-1)
-    log_probs = log_probs + texts.log_probs[:, None, None]
+    log_probs = log_probs + best.values.unsqueeze(-1) + texts.log_probs[:, None, None]
     log_probs[texts.ended] = -torch.inf
     log_probs[texts.ended, 0, 0] = texts.log_probs[texts.ended]  # it stays as it is
     return best.indices, words, log_probs
@@ -180,10 +174,9 @@ def _final_ranks(stepper: Stepper, texts: Beginnings, length_penalty: float) -> 
 
     Needed are those that only a copy can say, so that nothing else makes up for them.
     """
-    sources = stepper.every_source()
-    each = sources.repeat_interleave(len(texts.words) // len(sources))
-    needed = stepper.needed_words(each)  # [R, N]
+    sources = len(stepper.needed)
+    needed = stepper.needed.repeat_interleave(len(texts.words) // sources, 0)  # [R, N]
     said = (texts.words.unsqueeze(1) == needed.unsqueeze(-1)).any(-1)
     lacking = (~said & (needed != PAD)).sum(-1)
     ranks = texts.log_probs / texts.lengths() ** length_penalty - MUCH * lacking
-    return ranks.masked_fill(~texts.ended, -torch.inf).view(len(sources), -1)
+    return ranks.masked_fill(~texts.ended, -torch.inf).view(sources, -1)
