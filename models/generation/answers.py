@@ -62,9 +62,8 @@ def differently(writer: Writer, bank: TemplateBank, number: int) -> Answering:
 
     def one(request: Request) -> list[Answer] | SettingError:
         found = write_differently(writer, bank, request, number)
-        if len(found) < number:
-            return SettingError(f"stored templates that fit: {len(found)}, not {number}")
-        return found
+        too_few = SettingError(f"stored templates that fit: {len(found)}, not {number}")
+        return too_few if len(found) < number else found
 
     return lambda requests: map(one, requests)
 

@@ -85,9 +85,8 @@ class Stepper:
         memory = self.memory.select(position.rows)
         hidden, must_begin = position.hidden.unsqueeze(1), None
         if self.max_phrase is not None:
-            must_begin = ((position.phrase == 0) | (position.phrase >= self.max_phrase)).unsqueeze(
-                1
-            )
+            phrase = position.phrase.unsqueeze(1)
+            must_begin = (phrase == 0) | (phrase >= self.max_phrase)
         log_probs = self.decoder.state_log_probs(hidden, memory, must_begin).squeeze(1)
         if self.asked is None:
             return log_probs
@@ -97,14 +96,12 @@ class Stepper:
 
     def word_log_probs(self, position: Position, choices: Tensor, step: int) -> Tensor:
         """[R, V + N], given a choice [R] for each: words first, and the end after a template."""
-        memory = self.memory.select(position.rows)
-        hidden = position.hidden.unsqueeze(1)
+        memory, hidden = self.memory.select(position.rows), position.hidden.unsqueeze(1)
         given = self._told(*self._chosen(position, choices))
         features, weights = self.decoder.features(given, hidden, memory)
         assert weights is not None
-        log_probs = self.decoder.output.log_probs(
-            features.squeeze(1), weights.squeeze(1), memory.says
-        )
+        output = self.decoder.output
+        log_probs = output.log_probs(features.squeeze(1), weights.squeeze(1), memory.says)
         for word, absent in self.absent.items():
             log_probs[:, word].masked_fill_(absent[position.rows], -torch.inf)
         log_probs[:, NEVER] = -torch.inf

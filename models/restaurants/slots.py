@@ -19,15 +19,8 @@ from typing import NamedTuple
 
 from models.data.tables import Table
 from models.metrics.slot_errors import SlotErrors, compare, total
-from models.restaurants.grammar import (
-    CHOICE,
-    CONNECTING,
-    KIND_OF_VALUE,
-    OPEN_CLASS,
-    PLACES,
-    SLOT_OF_KEY,
-    VALUES,
-)
+from models.restaurants import grammar
+from models.restaurants.grammar import CHOICE, OPEN_CLASS, SLOT_OF_KEY
 
 Words = tuple[str, ...]
 
@@ -108,7 +101,9 @@ def cues() -> Mapping[Words, Meaning]:
         for start in range(value.start + 1):
             for stop in range(value.stop, len(words) + 1):
                 meanings[words[start:stop]].add(meaning)
-    connecting = {word for texts in CONNECTING.values() for text in texts for word in text.split()}
+    connecting = {
+        word for texts in grammar.CONNECTING.values() for text in texts for word in text.split()
+    }
     telling = {word for word, own in slots.items() if len(own) == 1} - connecting
     clear = {
         words: meaning
@@ -121,9 +116,11 @@ def cues() -> Mapping[Words, Meaning]:
 def known_phrases() -> Iterator[Phrase]:
     """Every phrase of the grammar with every value, or its mark, without what leads to it."""
     for key, slot in SLOT_OF_KEY.items():
-        for value in (None,) if key in OPEN_CLASS else VALUES[key]:
-            kind = KIND_OF_VALUE.get(value or "", slot)
-            texts = [text.rpartition("~")[2] for place in PLACES for text in place.get(kind, ())]
+        for value in (None,) if key in OPEN_CLASS else grammar.VALUES[key]:
+            kind = grammar.KIND_OF_VALUE.get(value or "", slot)
+            texts = [
+                text.rpartition("~")[2] for place in grammar.PLACES for text in place.get(kind, ())
+            ]
             inserted = (OPEN_CLASS[slot],) if value is None else tuple(value.lower().split())
             for words in {words for text in texts or [VALUE] for words in expand(text)}:
                 yield _filled(Meaning(slot, value), words, inserted)
