@@ -62,8 +62,9 @@ def differently(writer: Writer, bank: TemplateBank, number: int) -> Answering:
 
     def one(request: Request) -> list[Answer] | SettingError:
         found = write_differently(writer, bank, request, number)
-        too_few = SettingError(f"stored templates that fit: {len(found)}, not {number}")
-        return too_few if len(found) < number else found
+        if len(found) < number:
+            return SettingError(f"stored templates that fit: {len(found)}, not {number}")
+        return found
 
     return lambda requests: map(one, requests)
 
