@@ -48,7 +48,7 @@ def draw_example(split: str, seed: str) -> Example:
             tokens = write_sentence(dict(table), rng)
             if MIN_WORDS <= len(tokens) <= MAX_WORDS:
                 break
-    words, slots = (tuple(part) for part in zip(*((t.word, t.slot) for t in tokens), strict=True))
+    words, slots = tuple(token.word for token in tokens), tuple(token.slot for token in tokens)
     return Example(words, surface_text(tokens), table, format_table(table), slots)
 
 

@@ -123,7 +123,10 @@ def known_phrases() -> Iterator[Phrase]:
             ]
             inserted = (OPEN_CLASS[slot],) if value is None else tuple(value.lower().split())
             for words in {words for text in texts or [VALUE] for words in expand(text)}:
-                yield _filled(Meaning(slot, value), words, inserted)
+                start = words.index(VALUE) if VALUE in words else len(words) - 1
+                said = inserted if VALUE in words else words[-1:]
+                whole = (*words[:start], *said, *words[start + 1 :])
+                yield Phrase(Meaning(slot, value), whole, range(start, start + len(said)))
 
 
 def expand(text: str) -> set[Words]:
@@ -138,12 +141,3 @@ def expand(text: str) -> set[Words]:
 def _plain(words: Iterable[str]) -> Words:
     """The words with "a" for "an"."""
     return tuple("a" if word == "an" else word for word in words)
-
-
-def _filled(meaning: Meaning, words: Words, value: Words) -> Phrase:
-    """The phrase with its value for `{}`."""
-    if VALUE not in words:
-        return Phrase(meaning, words, range(len(words) - 1, len(words)))
-    start = words.index(VALUE)
-    whole = words[:start] + value + words[start + 1 :]
-    return Phrase(meaning, whole, range(start, start + len(value)))

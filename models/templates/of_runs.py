@@ -74,7 +74,5 @@ def analyse_run(bank: TemplateBank, corpus: Corpus) -> TemplateAnalysis:
 
 def _fingerprint(model: torch.nn.Module) -> str:
     """A checksum of the model's parameters."""
-    digest = hashlib.sha256()
-    for name, value in model.state_dict().items():
-        digest.update(name.encode() + value.numpy().tobytes())
-    return digest.hexdigest()
+    parts = (name.encode() + value.numpy().tobytes() for name, value in model.state_dict().items())
+    return hashlib.sha256(b"".join(parts)).hexdigest()
