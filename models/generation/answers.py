@@ -19,7 +19,7 @@ from models.templates.segments import collapse, different
 
 CANDIDATES = 100  # templates tried for a request
 FORM = 0.5  # weight of how a sentence is written beside what it says; chosen on dev sets
-PLAIN_STATES = re.compile(r"[\d\s,]+")
+PLAIN_STATES = re.compile(r"[\d\s,]*")
 NUMBER = re.compile(r"@(\d+)")
 
 
@@ -34,17 +34,14 @@ Answering = Callable[[Sequence[Request]], Iterator[list[Answer] | SettingError]]
 
 def freely(writer: Writer) -> Answering:
     """The model chooses the states."""
-    return lambda requests: iter([[Answer(sentence)] for sentence in writer.write(requests)])
+    return lambda requests: ([Answer(sentence)] for sentence in writer.write(requests))
 
 
 def under(writer: Writer, states: Sequence[int], stored: StoredTemplate | None = None) -> Answering:
     """All sentences follow one template."""
-
-    def answer(requests: Sequence[Request]) -> Iterator[list[Answer] | SettingError]:
-        sentences = writer.write(requests, [states] * len(requests))
-        return iter([[Answer(sentence, stored)] for sentence in sentences])
-
-    return answer
+    return lambda requests: (
+        [Answer(sentence, stored)] for sentence in writer.write(requests, [states] * len(requests))
+    )
 
 
 def like(writer: Writer, bank: TemplateBank, pattern: str) -> Answering:
@@ -81,7 +78,7 @@ def as_asked(writer: Writer, template: str, bank: Callable[[], TemplateBank]) ->
         if number >= len(stored):
             raise SettingError(f"there is no template @{number}: the last is @{len(stored) - 1}")
         return under(writer, stored[number].states, stored[number])
-    if template.strip() and not PLAIN_STATES.fullmatch(template):
+    if not PLAIN_STATES.fullmatch(template):
         return like(writer, bank(), template)
     states = [int(state) for state in template.replace(",", " ").split()]
     if not states:

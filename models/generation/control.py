@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from models.data.corpus import Example
 from models.data.tables import Table, quoted_order
-from models.generation.answers import write_differently
+from models.generation.answers import Answer, write_differently
 from models.generation.writer import Sentence, Writer
 from models.metrics.slot_errors import corpus_slot_errors
 from models.restaurants.slots import corpus_restaurant_errors, slot_order
@@ -36,23 +36,21 @@ def measure_control(
     built_in = writer.trained.config.data.corpus == "synthetic"  # which has rules of its own
     requests = [writer.from_table(table) for table in tables]
     free = writer.write(requests)
-    told_of, told, asked = list[Table](), list[Sentence](), list[Sequence[int]]()
+    told: list[tuple[Table, Answer]] = []
     different = 0
     for request in watch(requests, "tables under templates"):
-        orders = set()
-        for sentence, template, _ in write_differently(writer, bank, request, TEMPLATES):
-            told_of.append(request.table)
-            told.append(sentence)
-            asked.append(template.states if template else ())
-            words = sentence.words
-            orders.add(slot_order(words) if built_in else quoted_order(words, request.table))
+        answers, table = write_differently(writer, bank, request, TEMPLATES), request.table
+        texts = [answer.sentence.words for answer in answers]
+        orders = {slot_order(words) if built_in else quoted_order(words, table) for words in texts}
         different += len(orders) == TEMPLATES
-    decoded = map_templates(writer.trained, [Example(sentence.words) for sentence in told])
+        told += [(table, answer) for answer in answers]
+    sentences = [answer.sentence for _, answer in told]
+    decoded = map_templates(writer.trained, [Example(sentence.words) for sentence in sentences])
     return Control(
         len(tables),
         _slot_errors(built_in, tables, free),
-        _slot_errors(built_in, told_of, told),
-        template_adherence(asked, decoded),
+        _slot_errors(built_in, [table for table, _ in told], sentences),
+        template_adherence([a.template.states if a.template else () for _, a in told], decoded),
         different / len(tables),
     )
 

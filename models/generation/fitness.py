@@ -46,26 +46,17 @@ def fitness(
     values: Mapping[str, Sequence[str]],
 ) -> list[Fitness]:
     """How well each sentence fits, given the `values` that each key has in tables."""
+    others = list(tables_like(table, values, trained.vocabulary.words))
+    log_probs = [0.0] * len(sentences)
+    if others and sentences:  # all are scored at once, under one table after the other
+        scores = torch.stack([_log_joint(trained, each, sentences) for each in (table, *others)])
+        log_probs = scores.log_softmax(0)[0].tolist()
     read = map_templates(trained, [Example(sentence.words) for sentence in sentences])
     misread = [
         sum(asked != found for asked, found in zip(sentence.states, states, strict=True))
         for sentence, states in zip(sentences, read, strict=True)
     ]
-    return list(map(Fitness, table_log_probs(trained, table, sentences, values), misread))
-
-
-def table_log_probs(
-    trained: TrainedRun,
-    table: Table,
-    sentences: Sequence[Sentence],
-    values: Mapping[str, Sequence[str]],
-) -> list[float]:
-    """Log p(s | x, z) of each sentence; all are scored at once under one table after the other."""
-    others = list(tables_like(table, values, trained.vocabulary.words))
-    if not others or not sentences:
-        return [0.0] * len(sentences)
-    scores = torch.stack([_log_joint(trained, each, sentences) for each in (table, *others)])
-    return scores.log_softmax(0)[0].tolist()
+    return list(map(Fitness, log_probs, misread))
 
 
 def tables_like(

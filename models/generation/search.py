@@ -20,6 +20,7 @@ from models.generation.stepper import Position, Stepper
 from models.vae.template_vae import TemplateVAE
 
 MUCH = 1e3  # more than log probabilities per word differ by
+Grown = tuple[Tensor, Tensor, Tensor, Tensor]  # rows that go on, words, choices, log probabilities
 
 
 class Written(NamedTuple):
@@ -38,10 +39,9 @@ class Beginnings(NamedTuple):
     ended: Tensor  # bool [R]
 
     @classmethod
-    def empty(cls, rows: int, device: torch.device) -> Beginnings:
-        nothing = torch.empty(rows, 0, dtype=torch.long, device=device)
-        log_probs = torch.zeros(rows, dtype=torch.double, device=device)
-        return cls(nothing, nothing, log_probs, torch.zeros_like(log_probs, dtype=torch.bool))
+    def empty(cls, rows: Tensor) -> Beginnings:
+        nothing, ended = rows.new_empty(len(rows), 0), torch.zeros_like(rows, dtype=torch.bool)
+        return cls(nothing, nothing, ended.double(), ended)
 
     def longer(self, words: Tensor, choices: Tensor, log_probs: Tensor) -> Beginnings:
         """The beginnings with one more word and choice each [R]; `log_probs` are of the whole."""
@@ -83,25 +83,30 @@ def write(
     """
     stepper = Stepper(model, source, templates, copied_only)
     most = decoding.max_words if templates is None else max(map(len, templates)) + 1
-    if decoding.method == "beam":
-        return _beam(stepper, decoding, most)
-    return _one_by_one(stepper, decoding.temperature if decoding.method == "sample" else None, most)
-
-
-def _one_by_one(stepper: Stepper, temperature: float | None, most: int) -> list[Written]:
     position = stepper.start()
-    texts = Beginnings.empty(len(position.rows), position.rows.device)
+    texts = Beginnings.empty(position.rows)
+    grow = _beam if decoding.method == "beam" else _one_each
     for step in range(most):
-        choice_scores = stepper.choice_log_probs(position, step)
-        choices = _choose(choice_scores, temperature)
-        word_scores = stepper.word_log_probs(position, choices, step)
-        words = _choose(word_scores, temperature)
-        gained = _at(choice_scores, choices) + _at(word_scores, words)
-        texts = texts.longer(words, choices, texts.log_probs + gained)
+        rows, words, choices, log_probs = grow(stepper, position, texts, decoding, step)
+        texts = texts.select(rows).longer(words, choices, log_probs)
         if texts.ended.all():
             break
-        position = stepper.advance(position, words, choices)
-    return texts.written(stepper)
+        position = stepper.advance(position.select(rows), words, choices)
+    answers = _final_ranks(stepper, texts, decoding.length_penalty)  # [B, W]
+    first = torch.arange(0, answers.numel(), answers.shape[-1], device=answers.device)
+    return texts.select(first + answers.argmax(-1)).written(stepper)
+
+
+def _one_each(
+    stepper: Stepper, position: Position, texts: Beginnings, decoding: Decoding, step: int
+) -> Grown:
+    temperature = decoding.temperature if decoding.method == "sample" else None
+    choice_scores = stepper.choice_log_probs(position, step)
+    choices = _choose(choice_scores, temperature)
+    word_scores = stepper.word_log_probs(position, choices, step)
+    words = _choose(word_scores, temperature)
+    gained = choice_scores.gather(1, choices[:, None]) + word_scores.gather(1, words[:, None])
+    return position.rows, words, choices, texts.log_probs + gained.squeeze(1)
 
 
 def _choose(log_probs: Tensor, temperature: float | None) -> Tensor:
@@ -112,39 +117,26 @@ def _choose(log_probs: Tensor, temperature: float | None) -> Tensor:
     return (below_best / temperature).softmax(-1).multinomial(1).squeeze(-1)
 
 
-def _at(values: Tensor, index: Tensor) -> Tensor:
-    return values.gather(-1, index.unsqueeze(-1)).squeeze(-1)
-
-
-def _beam(stepper: Stepper, decoding: Decoding, most: int) -> list[Written]:
+def _beam(
+    stepper: Stepper, position: Position, texts: Beginnings, decoding: Decoding, step: int
+) -> Grown:
     """Beginnings, ended or not, compete by log probability per word.
 
     The best that has ended keeps its place all the same, so that there is an answer where those
     that beat it never end.
     """
-    position = stepper.start()
-    sources = len(position.rows)
-    texts = Beginnings.empty(sources, position.rows.device)
-    for step in range(most):
-        tried, likely, log_probs = _continuations(stepper, position, texts, decoding.beam, step)
-        lengths = texts.lengths() + (~texts.ended).long()
-        ranks = log_probs / (lengths**decoding.length_penalty)[:, None, None]
-        final = _final_ranks(stepper, texts, decoding.length_penalty)
-        best_ended = one_hot(final.argmax(-1), final.shape[-1]).bool() & final.isfinite()
-        ranks[best_ended.flatten(), 0, 0] = torch.inf
-        of_source, num_words = log_probs.numel() // sources, log_probs.shape[-1]
-        kept = min(decoding.beam, of_source)
-        best = ranks.view(sources, -1).topk(kept).indices  # [B, W]
-        flat = (best + of_source * torch.arange(sources, device=best.device)[:, None]).flatten()
-        rows, words = flat // log_probs[0].numel(), likely.flatten()[flat]
-        choices = tried.flatten()[flat // num_words]
-        texts = texts.select(rows).longer(words, choices, log_probs.flatten()[flat])
-        if texts.ended.all():
-            break
-        position = stepper.advance(position.select(rows), words, choices)
-    answers = _final_ranks(stepper, texts, decoding.length_penalty).argmax(-1)  # [B]
-    first = torch.arange(0, len(texts.words), len(texts.words) // sources, device=answers.device)
-    return texts.select(first + answers).written(stepper)
+    tried, likely, log_probs = _continuations(stepper, position, texts, decoding.beam, step)
+    lengths = texts.lengths() + (~texts.ended).long()
+    ranks = log_probs / (lengths**decoding.length_penalty)[:, None, None]
+    final = _final_ranks(stepper, texts, decoding.length_penalty)
+    best_ended = one_hot(final.argmax(-1), final.shape[-1]).bool() & final.isfinite()
+    ranks[best_ended.flatten(), 0, 0] = torch.inf
+    ranks = ranks.view(len(final), -1)  # of each source
+    best = ranks.topk(min(decoding.beam, ranks.shape[-1])).indices  # [B, W]
+    firsts = torch.arange(0, ranks.numel(), ranks.shape[-1], device=best.device)
+    flat = (best + firsts[:, None]).flatten()
+    words, choices = likely.flatten()[flat], tried.flatten()[flat // log_probs.shape[-1]]
+    return flat // log_probs[0].numel(), words, choices, log_probs.flatten()[flat]
 
 
 def _continuations(
@@ -168,8 +160,7 @@ def _continuations(
     log_probs = torch.full_like(words, -torch.inf, dtype=torch.double)
     log_probs[possible] = likely.values.double()
     words, log_probs = words.view(rows, tried, -1), log_probs.view(rows, tried, -1)
-    log_probs = log_probs + best.values.unsqueeze(-1)
-    log_probs = log_probs + texts.log_probs[:, None, None]
+    log_probs = log_probs + best.values.unsqueeze(-1) + texts.log_probs[:, None, None]
     log_probs[texts.ended] = -torch.inf
     log_probs[texts.ended, 0, 0] = texts.log_probs[texts.ended]  # it stays as it is
     return best.indices, words, log_probs
@@ -180,10 +171,9 @@ def _final_ranks(stepper: Stepper, texts: Beginnings, length_penalty: float) -> 
 
     Needed are those that only a copy can say, so that nothing else makes up for them.
     """
-    sources = stepper.every_source()
-    each = sources.repeat_interleave(len(texts.words) // len(sources))
-    needed = stepper.needed_words(each)  # [R, N]
+    sources = len(stepper.needed)
+    needed = stepper.needed.repeat_interleave(len(texts.words) // sources, 0)  # [R, N]
     said = (texts.words.unsqueeze(1) == needed.unsqueeze(-1)).any(-1)
     lacking = (~said & (needed != PAD)).sum(-1)
     ranks = texts.log_probs / texts.lengths() ** length_penalty - MUCH * lacking
-    return ranks.masked_fill(~texts.ended, -torch.inf).view(len(sources), -1)
+    return ranks.masked_fill(~texts.ended, -torch.inf).view(sources, -1)

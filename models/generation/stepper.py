@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot, pad
 
-from models.data.batches import Source
+from models.data.batches import Source, padded
 from models.data.vocabulary import END, PAD, START, UNKNOWN
 from models.templates.segments import Phrases, segment_starts
 from models.vae.source_encoder import Carry
@@ -56,32 +56,24 @@ class Stepper:
         self.decoder, self.latent = model.decoder, model.latent
         self.num_states, self.max_phrase = self.decoder.num_states, self.decoder.max_phrase
         self.memory = self.decoder.read(source)
-        self.source = source
-        if templates is not None and not self.latent:
-            raise ValueError("a model without templates cannot follow one")
-        self.templates = templates and [self._choices(template) for template in templates]
+        self.needed = source.says * source.needed  # what only a copy can say [B, N]; else `PAD`
         self.absent = {word: (source.says != word).all(-1) for word in copied_only}
+        self.asked: Tensor | None = None  # the choices of templates [B, T], -1 after their ends
+        if templates is not None:
+            if not self.latent:
+                raise ValueError("a model without templates cannot follow one")
+            rows = [[*(choice + 1 for choice in self._choices(own)), 0] for own in templates]
+            self.asked = padded(rows).to(source.says.device) - 1
 
     def start(self) -> Position:
-        rows = self.every_source()
+        rows = torch.arange(len(self.needed), device=self.needed.device)
         nothing, start = torch.full_like(rows, -1), torch.full_like(rows, START)
-        told = self._told(nothing, torch.zeros_like(rows))
-        hidden, carry = self._read_on(start, told, self.memory.start)
-        return Position(hidden, carry, rows, nothing, torch.zeros_like(rows))
-
-    def every_source(self) -> Tensor:
-        """Their rows [B]."""
-        return torch.arange(len(self.source.says), device=self.memory.items.device)
-
-    def needed_words(self, rows: Tensor) -> Tensor:
-        """What only a copy from the source can say [R, N], `PAD` elsewhere."""
-        return (self.source.says * self.source.needed)[rows]
+        return self._after(start, nothing, torch.zeros_like(rows), rows, self.memory.start)
 
     def advance(self, position: Position, words: Tensor, choices: Tensor) -> Position:
         """Where each sentence stands after a word and a choice [R] more."""
         states, phrase = self._chosen(position, choices)
-        hidden, carry = self._read_on(words, self._told(states, phrase), position.carry)
-        return Position(hidden, carry, position.rows, states, phrase)
+        return self._after(words, states, phrase, position.rows, position.carry)
 
     def choice_log_probs(self, position: Position, step: int) -> Tensor:
         """[R, C]; a template leaves one of them. Without templates, one that means nothing.
@@ -93,56 +85,42 @@ class Stepper:
         memory = self.memory.select(position.rows)
         hidden, must_begin = position.hidden.unsqueeze(1), None
         if self.max_phrase is not None:
-            begun = (position.phrase > 0) & (position.phrase < self.max_phrase)
-            must_begin = ~begun.unsqueeze(1)
+            phrase = position.phrase.unsqueeze(1)
+            must_begin = (phrase == 0) | (phrase >= self.max_phrase)
         log_probs = self.decoder.state_log_probs(hidden, memory, must_begin).squeeze(1)
-        if self.templates is None:
+        if self.asked is None:
             return log_probs
-        asked = self._asked(step)[position.rows]  # [R]
-        every = one_hot(asked.clamp(min=0), log_probs.shape[-1])
-        others = (every == 0) & (asked >= 0).unsqueeze(-1)
-        return log_probs.masked_fill(others, -torch.inf)
+        asked = self.asked[position.rows, step].unsqueeze(-1)
+        others = torch.arange(log_probs.shape[-1], device=asked.device) != asked
+        return log_probs.masked_fill(others & (asked >= 0), -torch.inf)
 
     def word_log_probs(self, position: Position, choices: Tensor, step: int) -> Tensor:
-        """[R, V + N], given a choice [R] for each."""
-        memory = self.memory.select(position.rows)
-        hidden = position.hidden.unsqueeze(1)
+        """[R, V + N], given a choice [R] for each: words first, and the end after a template."""
+        memory, hidden = self.memory.select(position.rows), position.hidden.unsqueeze(1)
         given = self._told(*self._chosen(position, choices))
         features, weights = self.decoder.features(given, hidden, memory)
         assert weights is not None
-        log_probs = self.decoder.output.log_probs(
-            features.squeeze(1), weights.squeeze(1), memory.says
-        )
+        output = self.decoder.output
+        log_probs = output.log_probs(features.squeeze(1), weights.squeeze(1), memory.says)
         for word, absent in self.absent.items():
             log_probs[:, word].masked_fill_(absent[position.rows], -torch.inf)
-        return log_probs + self._allowed(position.rows, step, log_probs)
-
-    def _allowed(self, rows: Tensor, step: int, like: Tensor) -> Tensor:
-        """0 or -inf for each word: only words first, and only the end after a template."""
-        never = torch.zeros_like(like[0])
-        never[NEVER] = -torch.inf
-        goes_on, ends = never.clone(), torch.full_like(never, -torch.inf)
-        goes_on[END], ends[END] = -torch.inf, 0.0
-        if self.templates is None:
-            return goes_on if step == 0 else never
-        over = (self._asked(step)[rows] < 0).unsqueeze(-1)
-        return torch.where(over, ends, goes_on)
-
-    def _asked(self, step: int) -> Tensor:
-        """The choice that each source's template has here [B], -1 after its end."""
-        assert self.templates is not None
-        asked = [own[step] if step < len(own) else -1 for own in self.templates]
-        return torch.tensor(asked, device=self.memory.items.device)
+        log_probs[:, NEVER] = -torch.inf
+        if self.asked is not None:
+            over = (self.asked[position.rows, step] < 0).unsqueeze(-1)
+            ends = torch.arange(log_probs.shape[-1], device=over.device) == END
+            log_probs.masked_fill_(over != ends, -torch.inf)
+        elif step == 0:
+            log_probs[:, END] = -torch.inf
+        return log_probs
 
     def template(self, choices: Sequence[int]) -> tuple[int, ...]:
         """The states that choices come to, of one word after the other."""
         if self.max_phrase is None:
             return tuple(choices)
-        starts = [choice < self.num_states for choice in choices]
         states: list[int] = []
-        for choice, starts_here in zip(choices, starts, strict=True):
-            states.append(choice if starts_here else states[-1])
-        return Phrases(states, starts)
+        for choice in choices:
+            states.append(choice if choice < self.num_states else states[-1])
+        return Phrases(states, [choice < self.num_states for choice in choices])
 
     def _choices(self, template: Sequence[int]) -> list[int]:
         """The inverse of `template`, where a phrase that is too long begins again."""
@@ -173,9 +151,11 @@ class Stepper:
             told = torch.cat([told, (phrase == 1).to(dtype).unsqueeze(-1)], -1)
         return told.unsqueeze(1)
 
-    def _read_on(self, words: Tensor, told: Tensor | None, carry: Carry) -> tuple[Tensor, Carry]:
-        """Hidden [R, H] and what is handed on, after a word [R] and what is told of it."""
+    def _after(
+        self, words: Tensor, states: Tensor, phrase: Tensor, rows: Tensor, carry: Carry
+    ) -> Position:
+        """The position after words [R] of these states, each the last of its phrase so far."""
         beyond = words >= self.decoder.embedding.num_embeddings  # copied, and otherwise unknown
         inputs = words.masked_fill(beyond, UNKNOWN).unsqueeze(1)
-        hidden, carry = self.decoder.advance(inputs, told, carry)
-        return hidden.squeeze(1), carry
+        hidden, carry = self.decoder.advance(inputs, self._told(states, phrase), carry)
+        return Position(hidden.squeeze(1), carry, rows, states, phrase)

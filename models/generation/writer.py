@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from models.errors import RunError, SettingError
 from models.files import write_text
 from models.generation.search import Written, write
 from models.runs import TrainedRun
-from models.surface.text import plain_text, text_about
+from models.surface.text import text_about
 
 BATCH = 100
 LARGE_BATCH = 500  # beginnings that a beam holds at a time
@@ -69,30 +69,33 @@ class Writer:
     def from_sentence(self, sentence: str) -> Request:
         return Request(bag_items(tokenise(sentence)), sentence=sentence)
 
-    def from_group(self, group: Sequence[Example]) -> Instance:
-        """All sentences about a table are references; of paraphrases the first is rewritten.
-
-        Paraphrases are compared by their tokens.
-        """
-        if self.trained.config.task == "data2text":
-            references = [" ".join(example.text.split()) for example in group]
-            return Instance(self.from_table(group[0].table), [text for text in references if text])
-        source, *others = (" ".join(example.words) for example in group)
-        return Instance(self.from_sentence(source), others)
-
     def requests(self, examples: Sequence[Example]) -> list[Request]:
         """What can be written from: each table once, or the first of the sentences of a group."""
-        found = [self.from_group(group).request for group in grouped(examples).values()]
-        return [request for request in found if request.items]
+        return [instance.request for instance in self._given(examples)]
 
     def instances(self, examples: Sequence[Example]) -> list[Instance]:
         """Each table, or group of sentences, that there is something to compare with."""
-        found = [self.from_group(group) for group in grouped(examples).values()]
-        usable = [instance for instance in found if instance.request.items and instance.references]
+        usable = [instance for instance in self._given(examples) if instance.references]
         if not usable:
             task = self.trained.config.task
             raise SettingError(f"there is nothing in these sentences to do {task} with")
         return usable
+
+    def _given(self, examples: Sequence[Example]) -> Iterator[Instance]:
+        """All sentences about a table are references; of paraphrases the first is rewritten.
+
+        Paraphrases are compared by their tokens.
+        """
+        for group in grouped(examples).values():
+            if self.trained.config.task == "data2text":
+                request = self.from_table(group[0].table)
+                texts = (" ".join(example.text.split()) for example in group)
+                references = [text for text in texts if text]
+            else:
+                source, *references = (" ".join(example.words) for example in group)
+                request = self.from_sentence(source)
+            if request.items:
+                yield Instance(request, references)
 
     def write(
         self, requests: Sequence[Request], templates: Sequence[Sequence[int]] | None = None
@@ -115,11 +118,7 @@ class Writer:
     def _sentence(self, request: Request, source: EncodedSource, written: Written) -> Sentence:
         spelled = [*self.trained.vocabulary.words.words, *source.new_words]
         words = tuple(spelled[number] for number in written.words)
-        casing = self.trained.casing
-        if request.table:
-            text = text_about(words, request.table, casing)
-        else:
-            text = plain_text(words, casing)
+        text = text_about(words, request.table, self.trained.casing)
         states = written.states if self.trained.model.latent else ()
         return Sentence(text, words, states, written.log_prob)
 

@@ -13,12 +13,10 @@ from __future__ import annotations
 
 import random
 import zlib
-from collections.abc import Iterator
 
 from models.data.corpus import Corpus, Example
 from models.data.tables import Table, format_table
-from models.restaurants.grammar import VALUES
-from models.restaurants.sentences import OPEN_CLASS, Token, write_sentence
+from models.restaurants.grammar import OPEN_CLASS, VALUES, Token, write_sentence
 
 SHARES = ("train", "train", "train", "train", "train", "dev", "test")  # of all tables
 NUM_PAIRS = (3, 3, 4, 4, 5)  # one is drawn; the name is always among them
@@ -38,39 +36,26 @@ def synthetic_corpus(
 
 
 def draw_example(split: str, seed: str) -> Example:
-    """The first draw that belongs to the split and is neither too short nor too long."""
-    rng = random.Random(seed)
-    tables = (table for table in draw_tables(rng) if split_of(table) == split)
-    sentences = ((table, write_sentence(dict(table), rng)) for table in tables)
-    return next(
-        example_of(table, tokens)
-        for table, tokens in sentences
-        if MIN_WORDS <= len(tokens) <= MAX_WORDS
-    )
+    """The first draw that belongs to the split and is neither too short nor too long.
 
-
-def draw_tables(rng: random.Random) -> Iterator[Table]:
-    """Tables without end: the name and a random choice of the other keys, in their usual order."""
-    others = [key for key in VALUES if key != "name"]
+    A table has the name and a random choice of the other keys, in their usual order.
+    """
+    rng, others = random.Random(seed), [key for key in VALUES if key != "name"]
     while True:
         keys = {"name", *rng.sample(others, rng.choice(NUM_PAIRS) - 1)}
-        yield tuple((key, rng.choice(VALUES[key])) for key in VALUES if key in keys)
+        table = tuple((key, rng.choice(VALUES[key])) for key in VALUES if key in keys)
+        if split_of(table) == split:
+            tokens = write_sentence(dict(table), rng)
+            if MIN_WORDS <= len(tokens) <= MAX_WORDS:
+                break
+    words, slots = tuple(token.word for token in tokens), tuple(token.slot for token in tokens)
+    return Example(words, surface_text(tokens), table, format_table(table), slots)
 
 
 def split_of(table: Table) -> str:
     """The split that a table belongs to, whatever the seed."""
     delexicalised = tuple((key, OPEN_CLASS.get(key, value)) for key, value in table)
     return SHARES[zlib.crc32(format_table(delexicalised).encode()) % len(SHARES)]
-
-
-def example_of(table: Table, tokens: list[Token]) -> Example:
-    return Example(
-        words=tuple(token.word for token in tokens),
-        text=surface_text(tokens),
-        table=table,
-        group=format_table(table),
-        slots=tuple(token.slot for token in tokens),
-    )
 
 
 def surface_text(tokens: list[Token]) -> str:

@@ -1,7 +1,7 @@
 """The templates of the training sentences, to look up and to generate from.
 
 A template that several sentences about tables with the same keys share is stored once. Templates
-are numbered from 0, the most frequent first.
+are numbered from 0, the most frequent first; of equals, the earlier.
 """
 
 from __future__ import annotations
@@ -47,12 +47,10 @@ class TemplateBank:
         states = (own if isinstance(own, tuple) else tuple(own) for own in templates)
         every = [(own, frozenset(keys)) for own, keys in zip(states, key_sets, strict=True)]
         counts, first = Counter(every), {own: i for i, own in reversed(list(enumerate(every)))}
-        ordered = counts.most_common()  # of equals, the earlier first
+        numbers = {own: number for number, (own, _) in enumerate(counts.most_common())}
         self.templates = [
-            StoredTemplate(number, *own, count, first[own])
-            for number, (own, count) in enumerate(ordered)
+            StoredTemplate(n, *own, counts[own], first[own]) for own, n in numbers.items()
         ]
-        numbers = {own: number for number, (own, _) in enumerate(ordered)}
         self.sentences = [numbers[own] for own in every]  # the template of each training sentence
         self.num_states, self.fingerprint, self.values = num_states, fingerprint, values or {}
         strangers = {s for states, _ in counts for s in states if not 0 <= s < num_states}

@@ -16,7 +16,6 @@ from models.runs import TrainedRun, Watch, unwatched
 from models.templates.analysis import TemplateAnalysis, analyse
 from models.templates.bank import TemplateBank
 from models.templates.segments import Phrases
-from models.vae.template_vae import Posterior
 from structdist import SemiMarkovCRF
 
 FILE = "templates.json.gz"
@@ -34,7 +33,14 @@ def map_templates(
     sentences = encode([example.words for example in examples], trained.vocabulary.words)
     templates: list[tuple[int, ...]] = []
     for batch in watch(in_order(sentences, BATCH), "templates of sentences"):
-        templates += _best(trained.model.posterior(batch), batch.lengths.tolist())
+        posterior, lengths = trained.model.posterior(batch), (batch.lengths - 1).tolist()
+        if isinstance(posterior, SemiMarkovCRF):
+            states, starts = (part.tolist() for part in posterior.labels_of(posterior.argmax))
+            both = zip(states, starts, lengths, strict=True)
+            templates += [Phrases(own[:n], begins[:n]) for own, begins, n in both]
+        else:
+            paths = zip(posterior.argmax.tolist(), lengths, strict=True)
+            templates += [tuple(states[:n]) for states, n in paths]
     return templates
 
 
@@ -61,16 +67,6 @@ def run_templates(
         return bank
 
 
-def _best(posterior: Posterior, lengths: Sequence[int]) -> list[tuple[int, ...]]:
-    """The MAP states of sentences of these lengths, without the last, the end mark's."""
-    if isinstance(posterior, SemiMarkovCRF):
-        labels, starts = (part.tolist() for part in posterior.labels_of(posterior.argmax))
-        both = zip(labels, starts, lengths, strict=True)
-        return [Phrases(states[: n - 1], begins[: n - 1]) for states, begins, n in both]
-    paths = posterior.argmax.tolist()
-    return [tuple(states[: n - 1]) for states, n in zip(paths, lengths, strict=True)]
-
-
 def analyse_run(bank: TemplateBank, corpus: Corpus) -> TemplateAnalysis:
     """What the states of the training sentences stand for."""
     return analyse(bank.of_sentences(), [example.words for example in corpus.splits["train"]])
@@ -78,7 +74,5 @@ def analyse_run(bank: TemplateBank, corpus: Corpus) -> TemplateAnalysis:
 
 def _fingerprint(model: torch.nn.Module) -> str:
     """A checksum of the model's parameters."""
-    digest = hashlib.sha256()
-    for name, value in model.state_dict().items():
-        digest.update(name.encode() + value.numpy().tobytes())
-    return digest.hexdigest()
+    parts = (name.encode() + value.numpy().tobytes() for name, value in model.state_dict().items())
+    return hashlib.sha256(b"".join(parts)).hexdigest()

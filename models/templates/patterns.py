@@ -32,18 +32,16 @@ def parse_pattern(text: str, num_states: int) -> Callable[[Sequence[int]], bool]
         f"possible are states from 0 to {num_states - 1}, ? for any one state, * for any states "
         "or none, 0|1 for either and !0 for any but one, separated by spaces"
     )
-    pieces = [piece for piece in re.split(r"[\s,]+", text) if piece]
-    if not pieces:
-        raise SettingError(f"the pattern of states is empty; {possible}")
     units: list[str] = []
-    for piece in pieces:
+    for piece in text.replace(",", " ").split():
         try:
             unit = _unit(piece, num_states)
         except ValueError as error:
-            message = f"{piece!r} in the pattern {text!r}{error}; {possible}"
-            raise SettingError(message) from error
+            raise SettingError(f"{piece!r} in the pattern {text!r}{error}; {possible}") from error
         if units[-1:] != [unit] or unit[0] in ".[":  # `?`, `!3` and `3|5` each stand for one state
             units.append(unit)
+    if not units:
+        raise SettingError(f"the pattern of states is empty; {possible}")
     regex = _regex(units)
     return lambda states: regex.fullmatch(_characters(tuple(states))) is not None
 
@@ -57,7 +55,7 @@ def _characters(states: tuple[int, ...]) -> str:
 def _unit(piece: str, num_states: int) -> str:
     """A piece as a regex; the star stays a star."""
     if piece in ("*", "?"):
-        return {"*": "*", "?": "."}[piece]
+        return piece.replace("?", ".")
     match = STATES.fullmatch(piece)
     if match is None:
         raise ValueError(" cannot be read")

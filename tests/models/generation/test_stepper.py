@@ -186,8 +186,7 @@ def test_the_state_before_matters():
 
 
 def test_needed_words():
-    steps = stepper()
-    assert steps.needed_words(torch.tensor([2, 0])).tolist() == [[PAD, 6, 6], [PAD, PAD, PAD]]
+    assert stepper().needed[[2, 0]].tolist() == [[PAD, 6, 6], [PAD, PAD, PAD]]
 
 
 @torch.no_grad()

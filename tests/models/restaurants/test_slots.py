@@ -65,12 +65,6 @@ def test_the_order_is_the_true_one():
         assert slot_order(example.words) == true, example.text
 
 
-def test_a_mention_stands_in_its_slot():
-    for example in EXAMPLES:
-        slots = example.slots or ()
-        assert all(slots[m.position] == m.slot for m in mentions(example.words)), example.text
-
-
 def test_another_value_is_one_error():
     found = Counter(
         counts(with_value(example.table, key, other), example.words)
@@ -163,11 +157,6 @@ def test_grammatical_text(text, expected):
 )
 def test_ungrammatical_text(text, expected):
     assert [value for _, value in said(text)] == expected
-
-
-def test_positions_count_every_mark():
-    found = mentions(["_name_", "_name_", "by", "_near_", "_near_", "an", "average", "rating"])
-    assert [(m.slot, m.position) for m in found] == [("name", 0), ("near", 3), ("rating", 6)]
 
 
 def test_the_order_has_each_slot_once():

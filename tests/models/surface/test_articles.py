@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.surface.pieces import GAP, Kind, Piece, correct_articles, indefinite_article
+from models.surface.text import GAP, Kind, Piece, correct_articles, indefinite_article
 
 ARTICLES = {
     "a": ["French", "university", "unique", "union", "one-star", "Euro", "US", "£5", "100", "high"],

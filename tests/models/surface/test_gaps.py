@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.surface.pieces import GAP, Kind, Piece, close_gaps
+from models.surface.text import GAP, Kind, Piece, close_gaps
 
 CLOSED = {
     "a _ pub": "a pub",

@@ -6,7 +6,7 @@ import pytest
 
 from models.data.tables import delexicalise
 from models.data.tokens import tokenise
-from models.surface.pieces import GAP, Kind, relexicalise, with_gaps
+from models.surface.text import GAP, Kind, relexicalise, with_gaps
 
 TABLE = (
     ("name", "The Rice Boat"),

@@ -6,7 +6,7 @@ import pytest
 
 from models.data.tables import delexicalise, parse_table
 from models.data.tokens import learn_casing, tokenise
-from models.surface.text import plain_text, text_about
+from models.surface.text import text_about
 
 TABLE = parse_table(
     "name[The Rice Boat], food[Italian], near[café Zürich 2.0], eatType[coffee shop], "
@@ -37,7 +37,7 @@ def test_examples(words, text):
 
 def test_captions():
     words = ["a", "man", "watches", "english", "tv", "<unk>", ".", "i", "see", "_it_", "."]
-    assert plain_text(words, CASING) == "A man watches English TV. I see _it_."
+    assert text_about(words, (), CASING) == "A man watches English TV. I see _it_."
 
 
 def test_the_built_in_corpus_is_written_as_it_was(synthetic_examples):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.errors import SettingError
+from models.templates import analysis
 from models.templates.analysis import StateNGram, WordShare, analyse
 
 SENTENCES = [["the", "pub", "is", "cheap"], ["the", "big", "inn", "is", "cheap"], ["cheap"]]
@@ -72,7 +72,11 @@ def test_words_that_are_frequent_everywhere_or_rare_come_late():
 
 @given(corpora, st.integers(1, 4))
 def test_ngrams_agree_with_plain_loops(corpus, size):
-    found = analyse(*split(corpus), sizes=(size, size), top_ngrams=10**6, top_segments=10**6)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(analysis, "SIZES", [size])
+        patch.setattr(analysis, "TOP_NGRAMS", None)
+        patch.setattr(analysis, "TOP_SEGMENTS", None)
+        found = analyse(*split(corpus))
     counted = {(n.states, text): count for n in found.ngrams for text, count in n.segments}
     assert counted == plain_ngrams(corpus, size)
     assert all(n.count == sum(count for _, count in n.segments) for n in found.ngrams)
@@ -102,10 +106,12 @@ def test_the_order_of_sentences_does_not_matter(corpus, rng):
     assert analyse(*split(shuffled)) == analyse(*split(corpus))
 
 
-def test_tops_are_of_each_size():
+def test_tops_are_of_each_size(monkeypatch):
     corpus = [[(state, word) for state, word in zip([0, 1, 2, 0, 3], "abcde", strict=True)]] * 2
-    found = analyse(*split(corpus), sizes=(1, 2), top_ngrams=2, top_segments=1, top_words=1)
-    assert [n.states for n in found.ngrams] == [(0,), (1,), (0, 1), (0, 3)]
+    for name, number in {"TOP_NGRAMS": 2, "TOP_SEGMENTS": 1, "TOP_WORDS": 1}.items():
+        monkeypatch.setattr(analysis, name, number)
+    found = analyse(*split(corpus))
+    assert [n.states for n in found.ngrams[:4]] == [(0,), (1,), (0, 1), (0, 3)]
     assert found.ngrams[0].segments == (("a", 2),)
     assert [len(entry.words) for entry in found.states] == [1, 1, 1, 1]
 
@@ -116,9 +122,8 @@ def test_templates_and_sentences_are_counted():
 
 
 def test_json_has_plain_types():
-    found = analyse(TEMPLATES, SENTENCES, sizes=(2, 2), top_words=1)
-    written = json.loads(json.dumps(found.as_json()))
-    assert written["ngrams"][1] == {
+    written = json.loads(json.dumps(analyse(TEMPLATES, SENTENCES).as_json()))
+    assert written["ngrams"][4] == {
         "states": [2, 3],
         "count": 2,
         "segments": [{"text": "is cheap", "count": 2}],
@@ -128,12 +133,6 @@ def test_json_has_plain_types():
         "share": 0.3,
         "words": [{"word": "cheap", "share": 1.0, "pmi": pytest.approx(math.log(10 / 3))}],
     }
-
-
-@pytest.mark.parametrize("sizes", [(0, 2), (3, 2)])
-def test_sizes_that_make_no_sense(sizes):
-    with pytest.raises(SettingError, match="sizes of n-grams"):
-        analyse(TEMPLATES, SENTENCES, sizes=sizes)
 
 
 def test_a_state_for_each_word():
