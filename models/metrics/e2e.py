@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from models.data.tables import Table
-from models.metrics.coco import cider, meteor, rouge_l
+from models.metrics.coco import cider, meteor, python_ptb_tokens, rouge_l, stanford_ptb_tokens
 from models.metrics.diversity import distinct_n
 from models.metrics.libraries import JavaUnavailableError
 from models.metrics.mteval import ORDER, e2e_bleu, token_nist, tokenise_13a
-from models.metrics.ptb import python_ptb_tokens, stanford_ptb_tokens
 from models.metrics.scores import Score, SystemScores, library
 from models.metrics.slot_errors import corpus_slot_errors
 
@@ -56,25 +55,24 @@ def _ptb_scores(
     outputs: Sequence[str], references: Sequence[Sequence[str]], java: bool | None
 ) -> list[Score]:
     """METEOR, ROUGE-L and CIDEr."""
-    texts = [*outputs, *(text for texts in references for text in texts)]
-    tokeniser, no_java, value = "Stanford PTB (Java)", None, None
+
+    def parted(tokens: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+        left = iter(tokens)
+        return [next(left) for _ in outputs], [[next(left) for _ in own] for own in references]
+
+    texts = [*outputs, *(text for own in references for text in own)]
+    tokens, value, no_java = list[str](), None, None
     try:
         if java is False:
             raise JavaUnavailableError("java was switched off")
-        tokens = iter(stanford_ptb_tokens(texts))
-    except JavaUnavailableError as error:
-        if java:
-            raise
-        tokens, tokeniser = iter(python_ptb_tokens(texts)), "PTB-like (Python)"
-        no_java = str(error)
-    own = [next(tokens) for _ in outputs]
-    theirs = [[next(tokens) for _ in texts] for texts in references]
-    try:
-        value = None if no_java else meteor(own, theirs)
+        tokens = stanford_ptb_tokens(texts)
+        value = meteor(*parted(tokens))
     except JavaUnavailableError as error:
         if java:
             raise
         no_java = str(error)
+    tokeniser = "Stanford PTB (Java)" if tokens else "PTB-like (Python)"
+    own, theirs = parted(tokens or python_ptb_tokens(texts))
     settings = {"library": library("pycocoevalcap"), "tokens": tokeniser, "case": "lower"}
     settings["punctuation"] = "dropped"
     return [
