@@ -31,24 +31,23 @@ def score_e2e(
     Java is used if it is there. With `java=True` it must be, else `JavaUnavailableError` is raised;
     with `java=False` it is left alone. Without it METEOR has no value.
     """
-    scores = [
-        *_mteval_scores(outputs, references),
-        *_ptb_scores(outputs, references, java),
-        *(Score(f"distinct-{n}", distinct_n(tokenise_13a(outputs), n), MTEVAL) for n in (1, 2)),
-        *([] if tables is None else _slot_scores(tables, outputs)),
-    ]
-    return SystemScores("e2e", len(outputs), sum(map(len, references)), scores)
-
-
-def _mteval_scores(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> list[Score]:
-    bleu = e2e_bleu(outputs, references)
-    nist = token_nist(tokenise_13a(outputs), [tokenise_13a(texts) for texts in references])
+    bleu, tokens = e2e_bleu(outputs, references), tokenise_13a(outputs)
+    nist = token_nist(tokens, [tokenise_13a(texts) for texts in references])
     sacrebleu = {"library": library("sacrebleu"), "signature": bleu.signature}
     counted = {"order": ORDER, "reference length": "pooled, as in the Perl script"}
-    return [
+    scores = [
         Score("BLEU", bleu.value, {**sacrebleu, **MTEVAL, "order": 4}),
         Score("NIST", nist, {"library": "own", **MTEVAL, **counted}),
+        *_ptb_scores(outputs, references, java),
+        *(Score(f"distinct-{n}", distinct_n(tokens, n), MTEVAL) for n in (1, 2)),
     ]
+    if tables is not None:
+        errors = corpus_slot_errors(tables, outputs)
+        rules = {"library": "own", "rules": "models/metrics/slot_rules.yaml", "slots": errors.slots}
+        scores.append(Score("slot error rate", errors.rate, rules))
+        kinds = ("missing", "wrong", "added")
+        scores += [Score(f"slots {kind}", getattr(errors, kind)) for kind in kinds]
+    return SystemScores("e2e", len(outputs), sum(map(len, references)), scores)
 
 
 def _ptb_scores(
@@ -80,11 +79,3 @@ def _ptb_scores(
         Score("ROUGE_L", rouge_l(own, theirs), {**settings, "beta": 1.2}),
         Score("CIDEr", cider(own, theirs), {**settings, "order": 4, "sigma": 6.0}),
     ]
-
-
-def _slot_scores(tables: Sequence[Table], outputs: Sequence[str]) -> list[Score]:
-    errors = corpus_slot_errors(tables, outputs)
-    rules = {"library": "own", "rules": "models/metrics/slot_rules.yaml", "slots": errors.slots}
-    kinds = ("missing", "wrong", "added")
-    counts = [Score(f"slots {kind}", getattr(errors, kind)) for kind in kinds]
-    return [Score("slot error rate", errors.rate, rules), *counts]
