@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from models.data.sources import EncodedSource
 from models.data.vocabulary import PAD, START, UNKNOWN, Vocabulary
@@ -108,7 +109,7 @@ def collate(sentences: Sequence[Encoded]) -> Batch:
     lengths = torch.tensor([len(sentence) for sentence in sentences])
     pairs = [sentence for sentence in sentences if isinstance(sentence, EncodedPair)]
     if not pairs:
-        return Batch(padded([list(s) for s in sentences]), lengths)  # type: ignore[arg-type]
+        return Batch(padded(sentences), lengths)  # type: ignore[arg-type]
     words = padded([pair.words for pair in pairs])
     goals = padded([pair.goals for pair in pairs])
     return Batch(words, lengths, collate_sources([pair.source for pair in pairs]), goals)
@@ -121,10 +122,8 @@ def collate_sources(sources: Sequence[EncodedSource]) -> Source:
 
 def padded(rows: Sequence[Sequence[int]]) -> Tensor:
     """Rows as one tensor [B, T], with `PAD` beyond each row's end."""
-    result = torch.full((len(rows), max(map(len, rows))), PAD)
-    for row, numbers in zip(result, rows, strict=True):
-        row[: len(numbers)] = torch.tensor(numbers)
-    return result
+    tensors = [torch.tensor(row, dtype=torch.long) for row in rows]
+    return pad_sequence(tensors, batch_first=True, padding_value=PAD)
 
 
 def in_order(sentences: Sequence[Encoded], batch_size: int) -> list[Batch]:

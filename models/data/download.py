@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from models.data.readers import read_captions
@@ -77,29 +77,20 @@ def _fetch(release: Release, folder: Path) -> None:
     A file must have its checksum; one without a known checksum must be readable as captions.
     """
     path, opener = folder / "release.zip", urllib.request.build_opener(_KnownHosts(release))
-    with opener.open(release.url, timeout=TIMEOUT) as answer:
-        _copy(answer, path)
+    with opener.open(release.url, timeout=TIMEOUT) as answer, path.open("wb") as file:
+        file.writelines(chunks(answer, path.name))
     with zipfile.ZipFile(path) as archive:
         members = {PurePosixPath(name).name: name for name in archive.namelist()}
         for name, checksum in release.checksums.items():
             if name not in members:
                 raise zipfile.BadZipFile(f"there is no {name} in {release.url}")
             with archive.open(members[name]) as member:
-                found = _copy(member, folder / name)
+                data = b"".join(chunks(member, name))
+            (folder / name).write_bytes(data)
             if checksum is None:
                 read_captions(folder / name)
-            elif found != checksum:
+            elif (found := hashlib.sha256(data).hexdigest()) != checksum:
                 raise DataError(name, f"the sha256 is {found}, not {checksum}")
-
-
-def _copy(source: IO[bytes], target: Path) -> str:
-    """Its checksum."""
-    digest = hashlib.sha256()
-    with target.open("wb") as file:
-        for chunk in chunks(source, target.name):
-            file.write(chunk)
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 class _KnownHosts(urllib.request.HTTPRedirectHandler):
@@ -107,12 +98,10 @@ class _KnownHosts(urllib.request.HTTPRedirectHandler):
 
     def __init__(self, release: Release) -> None:
         asked = urlsplit(release.url)
-        self.schemes = {"https", asked.scheme}
-        self.hosts = {asked.hostname, *release.hosts}
+        self.schemes, self.hosts = {"https", asked.scheme}, {asked.hostname, *release.hosts}
 
     def redirect_request(self, *arguments: Any) -> urllib.request.Request | None:
-        to = arguments[-1]
-        address = urlsplit(to)
-        if address.scheme not in self.schemes or address.hostname not in self.hosts:
-            raise OSError(f"the server sends us to {to}, which is not of this release")
+        to = urlsplit(arguments[-1])
+        if to.scheme not in self.schemes or to.hostname not in self.hosts:
+            raise OSError(f"the server sends us to {to.geturl()}, which is not of this release")
         return super().redirect_request(*arguments)

@@ -18,13 +18,12 @@ def read_yaml(path: Path) -> Any:
 
 def lines_of(text: str, fragments: Mapping[str, str]) -> list[str]:
     """The lines of the text; one that names a fragment comes once for each line of that."""
-    return [whole for line in text.splitlines() for whole in _expanded(line, fragments)]
-
-
-def _expanded(line: str, fragments: Mapping[str, str]) -> list[str]:
-    name = FRAGMENT.search(line)
-    if name is None:
-        return [line]
-    before, after = line[: name.start()], line[name.end() :]
-    pieces = fragments[name[1]].splitlines()
-    return lines_of("\n".join(before + piece + after for piece in pieces), fragments)
+    lines = []
+    for line in text.splitlines():
+        if name := FRAGMENT.search(line):
+            before, after = line[: name.start()], line[name.end() :]
+            pieces = fragments[name[1]].splitlines()
+            lines += lines_of("\n".join(before + piece + after for piece in pieces), fragments)
+        else:
+            lines.append(line)
+    return lines

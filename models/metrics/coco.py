@@ -1,29 +1,76 @@
-"""ROUGE-L, CIDEr and METEOR, by pycocoevalcap, of Penn Treebank tokens (see `ptb`).
+"""ROUGE-L, CIDEr and METEOR of Penn Treebank tokens, as the scripts of MS COCO compute them.
 
-Outputs and references are strings of tokens with spaces between them.
+Tokens are lower-cased, without punctuation; texts are strings of them with spaces between. Two
+tokenisers: Stanford's, which the official scripts use and which needs Java, and one in Python
+that agrees with it on all 4,693 references of the E2E test set, and on more than 99.8 % of other
+E2E and MS COCO sentences. They differ on abbreviations ("St."), web addresses and rare signs.
 """
 
 from __future__ import annotations
 
-import os
-import threading
+import re
+import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
-from typing import Any
+from functools import cache
+from pathlib import Path
 
-from models.metrics.libraries import (
-    TIME_LIMIT,
-    JavaUnavailableError,
-    bundled_jar,
-    find_java,
-    last_line,
-    metrics_extra,
-)
+from models.metrics.libraries import JavaUnavailableError, metrics_extra, run_java
 
+# As the official scripts spell them. They meet lower-cased tokens, so "-lrb-" stays.
+_QUOTES, _BRACKETS = ("''", "'", "``", "`"), ("-LRB-", "-RRB-", "-LCB-", "-RCB-")
+PUNCTUATION = {*_QUOTES, *_BRACKETS, ".", "?", "!", ",", ":", "-", "--", "...", ";"}
+STANFORD_JAR = "tokenizer/stanford-corenlp-3.4.1.jar"
+STANFORD_OPTIONS = ("edu.stanford.nlp.process.PTBTokenizer", "-preserveLines", "-lowerCase")
 METEOR_JAR = "meteor/meteor-1.5.jar"
 SECONDS_PER_INSTANCE = 1.0  # that METEOR may take at most; it needs about a hundredth
 
-Instances = dict[int, list[str]]
+_CURRENCY = {"£": "#", "€": "$"}
+_CURLY = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2026": "..."}
+_TO_ASCII = str.maketrans(_CURRENCY | _CURLY)
+_DOTS = re.compile(r"\.{2,}")
+_STOP = re.compile(  # a full stop or comma that ends a word or is glued to the next
+    r"""
+    (?<![\s.]) (?<![\s.][^\W\d])  # not after a blank, a stop or a lone letter: "u.k.", "e.g."
+    ([.,]) (?=[^\W\d] | \s | $)   # "centre. Near", "centre.Near"; but "centre.," keeps its stop
+    | (?<!\S) ([.,]) (?=[^\W\d])  # ", .Near"
+    """,
+    re.VERBOSE,
+)
+_DASH = re.compile(r"(?<=[^\s-])-(?=\s|$|#)|(?<!\S)-(?=[^\W\d])")  # "non- family", "£20-£25"
+
+
+def python_ptb_tokens(texts: Sequence[str]) -> list[str]:
+    """Each text as tokens, as the Stanford tokeniser would give them."""
+    with metrics_extra():
+        from nltk.tokenize.destructive import NLTKWordTokenizer
+    split = NLTKWordTokenizer().tokenize
+
+    @cache  # a corpus has far fewer words than places for them
+    def tokens(word: str) -> str:
+        *own, _ = split(f"{word} x", convert_parentheses=True)  # at the end it would lose its stop
+        return _without_punctuation([token.lower() for token in own])
+
+    return [" ".join(filter(None, map(tokens, _prepared(text).split()))) for text in texts]
+
+
+def _prepared(text: str) -> str:
+    """Lower-cased, with the signs apart that the Stanford tokeniser splits and nltk does not."""
+    text = _DOTS.sub(" ... ", text.lower().translate(_TO_ASCII))
+    return _DASH.sub(" - ", _STOP.sub(r" \1\2 ", text))
+
+
+def stanford_ptb_tokens(texts: Sequence[str]) -> list[str]:
+    """Each text as tokens; raises `JavaUnavailableError`."""
+    given = "".join(" ".join(text.split()) + "\n" for text in texts)
+    lines = run_java(STANFORD_JAR, *STANFORD_OPTIONS, text=given).split("\n")[:-1]
+    if len(lines) != len(texts):
+        counts = f"{len(lines)} lines for {len(texts)}"
+        raise JavaUnavailableError(f"the Stanford tokeniser returned {counts}")
+    return [_without_punctuation(line.split(" ")) for line in lines]
+
+
+def _without_punctuation(tokens: Sequence[str]) -> str:
+    return " ".join(token for token in tokens if token and token not in PUNCTUATION)
 
 
 def rouge_l(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> float:
@@ -44,52 +91,26 @@ def cider(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> float:
 
 def meteor(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     """METEOR 1.5, English, normalised; a fraction. Raises `JavaUnavailableError`."""
-    with metrics_extra():
-        from pycocoevalcap.meteor.meteor import Meteor
-    instances = _instances(outputs, references)
-    find_java()
-    bundled_jar(METEOR_JAR)
+    theirs, _ = _instances(outputs, references)
+    most = max(map(len, theirs.values()))  # references; blank lines, which match nothing, fill up
+    lines = [text for own in theirs.values() for text in [*own, *[""] * (most - len(own))]]
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder, name) for name in ("outputs", "references")]
+        for file, texts in zip(files, (outputs, lines), strict=True):
+            file.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+        arguments = ["Meteor", *map(str, files), "-l", "en", "-norm", "-r", str(most)]
+        limit = SECONDS_PER_INSTANCE * len(outputs)
+        printed = run_java(METEOR_JAR, *arguments, more_time=limit)
     try:
-        scorer = Meteor()
-    except OSError as error:
-        raise JavaUnavailableError(f"java does not start: {error.strerror}") from error
-    limit = TIME_LIMIT + SECONDS_PER_INSTANCE * len(outputs)
-    watchdog = threading.Timer(limit, scorer.meteor_p.kill)
-    watchdog.start()
-    try:
-        return float(scorer.compute_score(*instances)[0])
-    except (OSError, ValueError) as error:  # the pipe is broken, or an answer is no number
-        in_time = watchdog.is_alive()
-        reason = _message(scorer) if in_time else f"no answer in {limit:g} s"
-        raise JavaUnavailableError(f"METEOR failed: {reason}") from error
-    finally:
-        watchdog.cancel()
-        _close(scorer)
+        return float(printed.rpartition("Final score:")[2])
+    except ValueError as error:
+        raise JavaUnavailableError("METEOR failed: it printed no score") from error
 
 
 def _instances(
     outputs: Sequence[str], references: Sequence[Sequence[str]]
-) -> tuple[Instances, Instances]:
+) -> tuple[dict[int, list[str]], dict[int, list[str]]]:
     """References and outputs by number."""
     if len(outputs) != len(references):
         raise ValueError(f"{len(outputs)} outputs, but {len(references)} lists of references")
     return dict(enumerate(map(list, references))), {i: [text] for i, text in enumerate(outputs)}
-
-
-def _message(scorer: Any) -> str:
-    """What the process said on its way out."""
-    scorer.meteor_p.kill()
-    scorer.meteor_p.wait()
-    os.set_blocking(scorer.meteor_p.stderr.fileno(), False)
-    return last_line(scorer.meteor_p.stderr.read() or b"")
-
-
-def _close(scorer: Any) -> None:
-    """Ends the process. After an error its lock is still held, and its destructor would wait."""
-    if scorer.lock.locked():
-        scorer.lock.release()
-    for pipe in (scorer.meteor_p.stdin, scorer.meteor_p.stdout, scorer.meteor_p.stderr):
-        with suppress(BrokenPipeError):  # what was not written yet is lost
-            pipe.close()
-    scorer.meteor_p.kill()
-    scorer.meteor_p.wait()

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from models.data.tables import Table
-from models.metrics.coco import cider, meteor, rouge_l
+from models.metrics.coco import cider, meteor, python_ptb_tokens, rouge_l, stanford_ptb_tokens
 from models.metrics.diversity import distinct_n
 from models.metrics.libraries import JavaUnavailableError
 from models.metrics.mteval import ORDER, e2e_bleu, token_nist, tokenise_13a
-from models.metrics.ptb import python_ptb_tokens, stanford_ptb_tokens
 from models.metrics.scores import Score, SystemScores, library
 from models.metrics.slot_errors import corpus_slot_errors
 
@@ -32,49 +31,47 @@ def score_e2e(
     Java is used if it is there. With `java=True` it must be, else `JavaUnavailableError` is raised;
     with `java=False` it is left alone. Without it METEOR has no value.
     """
-    scores = [
-        *_mteval_scores(outputs, references),
-        *_ptb_scores(outputs, references, java),
-        *(Score(f"distinct-{n}", distinct_n(tokenise_13a(outputs), n), MTEVAL) for n in (1, 2)),
-        *([] if tables is None else _slot_scores(tables, outputs)),
-    ]
-    return SystemScores("e2e", len(outputs), sum(map(len, references)), scores)
-
-
-def _mteval_scores(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> list[Score]:
-    bleu = e2e_bleu(outputs, references)
-    nist = token_nist(tokenise_13a(outputs), [tokenise_13a(texts) for texts in references])
+    bleu, tokens = e2e_bleu(outputs, references), tokenise_13a(outputs)
+    nist = token_nist(tokens, [tokenise_13a(texts) for texts in references])
     sacrebleu = {"library": library("sacrebleu"), "signature": bleu.signature}
     counted = {"order": ORDER, "reference length": "pooled, as in the Perl script"}
-    return [
+    scores = [
         Score("BLEU", bleu.value, {**sacrebleu, **MTEVAL, "order": 4}),
         Score("NIST", nist, {"library": "own", **MTEVAL, **counted}),
+        *_ptb_scores(outputs, references, java),
+        *(Score(f"distinct-{n}", distinct_n(tokens, n), MTEVAL) for n in (1, 2)),
     ]
+    if tables is not None:
+        errors = corpus_slot_errors(tables, outputs)
+        rules = {"library": "own", "rules": "models/metrics/slot_rules.yaml", "slots": errors.slots}
+        scores.append(Score("slot error rate", errors.rate, rules))
+        kinds = ("missing", "wrong", "added")
+        scores += [Score(f"slots {kind}", getattr(errors, kind)) for kind in kinds]
+    return SystemScores("e2e", len(outputs), sum(map(len, references)), scores)
 
 
 def _ptb_scores(
     outputs: Sequence[str], references: Sequence[Sequence[str]], java: bool | None
 ) -> list[Score]:
     """METEOR, ROUGE-L and CIDEr."""
-    texts = [*outputs, *(text for texts in references for text in texts)]
-    tokeniser, no_java, value = "Stanford PTB (Java)", None, None
+
+    def parted(tokens: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+        left = iter(tokens)
+        return [next(left) for _ in outputs], [[next(left) for _ in own] for own in references]
+
+    texts = [*outputs, *(text for own in references for text in own)]
+    tokens, value, no_java = list[str](), None, None
     try:
         if java is False:
             raise JavaUnavailableError("java was switched off")
-        tokens = iter(stanford_ptb_tokens(texts))
-    except JavaUnavailableError as error:
-        if java:
-            raise
-        tokens, tokeniser = iter(python_ptb_tokens(texts)), "PTB-like (Python)"
-        no_java = str(error)
-    own = [next(tokens) for _ in outputs]
-    theirs = [[next(tokens) for _ in texts] for texts in references]
-    try:
-        value = None if no_java else meteor(own, theirs)
+        tokens = stanford_ptb_tokens(texts)
+        value = meteor(*parted(tokens))
     except JavaUnavailableError as error:
         if java:
             raise
         no_java = str(error)
+    tokeniser = "Stanford PTB (Java)" if tokens else "PTB-like (Python)"
+    own, theirs = parted(tokens or python_ptb_tokens(texts))
     settings = {"library": library("pycocoevalcap"), "tokens": tokeniser, "case": "lower"}
     settings["punctuation"] = "dropped"
     return [
@@ -82,11 +79,3 @@ def _ptb_scores(
         Score("ROUGE_L", rouge_l(own, theirs), {**settings, "beta": 1.2}),
         Score("CIDEr", cider(own, theirs), {**settings, "order": 4, "sigma": 6.0}),
     ]
-
-
-def _slot_scores(tables: Sequence[Table], outputs: Sequence[str]) -> list[Score]:
-    errors = corpus_slot_errors(tables, outputs)
-    rules = {"library": "own", "rules": "models/metrics/slot_rules.yaml", "slots": errors.slots}
-    kinds = ("missing", "wrong", "added")
-    counts = [Score(f"slots {kind}", getattr(errors, kind)) for kind in kinds]
-    return [Score("slot error rate", errors.rate, rules), *counts]

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
+from models.metrics.diversity import Ngram, Tokens, ngrams
 from models.metrics.libraries import metrics_extra
 
 ORDER = 5
 HALVED_AT = 2 / 3  # the length ratio at which the penalty is a half
 
-Tokens = Sequence[str]
-Ngrams = Counter[tuple[str, ...]]
+Ngrams = Counter[Ngram]
 
 
 class Bleu(NamedTuple):
@@ -65,12 +65,12 @@ def token_nist(outputs: Sequence[Tokens], references: Sequence[Sequence[Tokens]]
     """
     seen: Ngrams = Counter()
     information, totals = [0.0] * ORDER, [0] * ORDER
-    counted = [[Counter(_ngrams(text)) for text in texts] for texts in references]
+    counted = [[_counted(text) for text in texts] for texts in references]
     for counts in (counts for texts in counted for counts in texts):
         seen.update(counts)
     seen[()] = sum(len(text) for texts in references for text in texts)
     for output, own in zip(outputs, counted, strict=True):
-        for ngram, times in Counter(_ngrams(output)).items():
+        for ngram, times in _counted(output).items():
             totals[len(ngram) - 1] += times
             matches = min(times, max(counts[ngram] for counts in own))
             if matches:
@@ -81,10 +81,9 @@ def token_nist(outputs: Sequence[Tokens], references: Sequence[Sequence[Tokens]]
     return mean * _penalty(sum(map(len, outputs)), seen[()] / per_instance)
 
 
-def _ngrams(tokens: Tokens) -> list[tuple[str, ...]]:
+def _counted(tokens: Tokens) -> Ngrams:
     """All n-grams up to the order."""
-    shifted = [tokens[n:] for n in range(ORDER)]
-    return [ngram for n in range(1, ORDER + 1) for ngram in zip(*shifted[:n], strict=False)]
+    return Counter(ngram for n in range(1, ORDER + 1) for ngram in ngrams(tokens, n))
 
 
 def _penalty(length: int, reference_length: float) -> float:

@@ -25,18 +25,32 @@ ALPHA = 0.9
 AS_GIVEN = {"tokens": "as given, between spaces", "case": "as given"}
 ROUGE_TYPES = {"ROUGE-1": "rouge1", "ROUGE-2": "rouge2", "ROUGE-L": "rougeL"}
 ROUGE_NOTE = "F1 of the best reference; the paper's ROUGE is another measure, not comparable"
+ONE_OUTPUT = "there is only one output"
 
 
 def score_paraphrase(
     outputs: Sequence[str], references: Sequence[Sequence[str]], inputs: Sequence[str]
 ) -> SystemScores:
     """All scores of a system's outputs."""
-    tokens = {"tokens": "letters and digits, stemmed", "case": "lower"}
-    about_rouge = {"library": library("rouge-score"), **tokens, "value": ROUGE_NOTE}
+    tokens = [output.split() for output in outputs]
+    bleu = {order: token_bleu(outputs, references, order) for order in (2, 3, 4)}
+    copied = token_bleu(outputs, [[text] for text in inputs]).value
+    about_bleu = {"library": library("sacrebleu"), **AS_GIVEN, "smoothing": "none"}
+    against = {**about_bleu, "order": 4, "against": "inputs"}
+    stems = {"tokens": "letters and digits, stemmed", "case": "lower"}
+    about_rouge = {"library": library("rouge-score"), **stems, "value": ROUGE_NOTE}
+    mutual = mutual_bleu(tokens) if len(outputs) > 1 else None
+    about_mutual = {"library": "own", **AS_GIVEN, "order": 4, "against": "the other outputs"}
     scores = [
-        *_bleu_scores(outputs, references, inputs),
+        *(
+            Score(f"BLEU-{n}", value, {**about_bleu, "order": n, "signature": signature})
+            for n, (value, signature) in bleu.items()
+        ),
+        Score("iBLEU", ALPHA * bleu[4].value - (1 - ALPHA) * copied, {**against, "alpha": ALPHA}),
+        Score("self-BLEU", copied, against),
         *(Score(name, f1, about_rouge) for name, f1 in rouge(outputs, references).items()),
-        *_diversity_scores(outputs),
+        *(Score(f"distinct-{n}", distinct_n(tokens, n), AS_GIVEN) for n in (1, 2)),
+        Score("mutual-BLEU", mutual, about_mutual, ONE_OUTPUT if mutual is None else None),
     ]
     return SystemScores("paraphrase", len(outputs), sum(map(len, references)), scores)
 
@@ -58,28 +72,3 @@ def rouge(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> dict[s
         name: float(sum(scores[kind].fmeasure for scores in best) / len(best))
         for name, kind in ROUGE_TYPES.items()
     }
-
-
-def _bleu_scores(
-    outputs: Sequence[str], references: Sequence[Sequence[str]], inputs: Sequence[str]
-) -> list[Score]:
-    settings = {"library": library("sacrebleu"), **AS_GIVEN, "smoothing": "none"}
-    scores = []
-    for order in (2, 3, 4):
-        value, signature = token_bleu(outputs, references, order)
-        about = {**settings, "order": order, "signature": signature}
-        scores.append(Score(f"BLEU-{order}", value, about))
-    own = token_bleu(outputs, [[text] for text in inputs]).value
-    against = {**settings, "order": 4, "against": "inputs"}
-    near_and_far = ALPHA * value - (1 - ALPHA) * own
-    combined = Score("iBLEU", near_and_far, {**against, "alpha": ALPHA})
-    return [*scores, combined, Score("self-BLEU", own, against)]
-
-
-def _diversity_scores(outputs: Sequence[str]) -> list[Score]:
-    tokens = [output.split() for output in outputs]
-    settings = {"library": "own", **AS_GIVEN, "order": 4, "against": "the other outputs"}
-    value = mutual_bleu(tokens) if len(outputs) > 1 else None
-    reason = None if len(outputs) > 1 else "there is only one output"
-    distinct = [Score(f"distinct-{n}", distinct_n(tokens, n), AS_GIVEN) for n in (1, 2)]
-    return [*distinct, Score("mutual-BLEU", value, settings, unavailable=reason)]

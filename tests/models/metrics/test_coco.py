@@ -9,9 +9,8 @@ import pytest
 
 from models.metrics import coco as coco_module
 from models.metrics import libraries as java_module
-from models.metrics.coco import cider, meteor, rouge_l
+from models.metrics.coco import cider, meteor, python_ptb_tokens, rouge_l, stanford_ptb_tokens
 from models.metrics.libraries import JavaUnavailableError
-from models.metrics.ptb import python_ptb_tokens, stanford_ptb_tokens
 from tests.models.metrics.conftest import OUTPUTS, REFERENCES
 
 WORK = {
@@ -85,7 +84,6 @@ def test_java_that_fails(fake_java, processes, work):
 def test_java_that_hangs(fake_java, processes, monkeypatch, work):
     fake_java("exec sleep 60")
     monkeypatch.setattr(java_module, "TIME_LIMIT", 0.3)
-    monkeypatch.setattr(coco_module, "TIME_LIMIT", 0.3)
     monkeypatch.setattr(coco_module, "SECONDS_PER_INSTANCE", 0)
     start = time.monotonic()
     with pytest.raises(JavaUnavailableError, match=r"no answer in 0\.3 s"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.metrics.ptb import python_ptb_tokens, stanford_ptb_tokens
+from models.metrics.coco import python_ptb_tokens, stanford_ptb_tokens
 from models.metrics.text_files import read_references
 
 CASES = {
