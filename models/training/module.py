@@ -106,7 +106,7 @@ class TrainingModule(lightning.LightningModule):
         if self.global_step % LOG_EVERY == 0:
             measured = {"loss": float(self._loss), "gradient_norm": float(self._gradient_norm)}
             logged = {f"train/{name}": value for name, value in measured.items()}
-            knobs = {f"knobs/{name}": value for name, value in self._knobs.values.items()}
+            knobs = {f"knobs/{name}": value for name, value in vars(self._knobs).items()}
             self.record(logged | knobs)
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
