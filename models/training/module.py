@@ -9,6 +9,7 @@ from typing import Any
 
 import lightning
 import torch
+from lightning.pytorch.utilities import rank_zero_warn
 from torch import Tensor, nn
 
 from models.config import Knobs, RunConfig
@@ -16,7 +17,7 @@ from models.data.batches import Batch
 from models.data.sources import SourceVocabulary
 from models.errors import TrainingDivergedError
 from models.runs import RUN_KEY
-from models.vae.likelihood import Scores, Tally
+from models.vae.likelihood import Tally
 from models.vae.objective import build_objective
 from models.vae.template_vae import build_model
 from structdist import __version__
@@ -50,7 +51,6 @@ class TrainingModule(lightning.LightningModule):
         self._loss = self._gradient_norm = torch.zeros(())
         self._knobs = Knobs()
         self._dev = Tally()
-        self.dev_scores: Scores | None = None
         self.cpu_seconds = self._step_began = 0.0  # in steps of training, by this process
 
     def knobs(self) -> Knobs:
@@ -59,9 +59,12 @@ class TrainingModule(lightning.LightningModule):
 
     def seed_draws(self, *purpose: int) -> None:
         """Make the coming draws a function of seed, step and purpose."""
-        torch.manual_seed(_mix(self.config.training.seed, self.global_step, *purpose))
+        mixed = 0
+        for number in (self.config.training.seed, self.global_step, *purpose):
+            mixed = (mixed * 1_000_003 + number + 0x9E3779B9) % 2**63
+        torch.manual_seed(mixed)
 
-    def record(self, metrics: dict[str, float]) -> None:
+    def record(self, metrics: dict[str, Any]) -> None:
         """Log at the last step done. (Lightning decides by a count that is off after a resume.)"""
         for logger in self.loggers:
             logger.log_metrics({**metrics, "epoch": self.current_epoch}, self.global_step - 1)
@@ -104,10 +107,8 @@ class TrainingModule(lightning.LightningModule):
     def on_train_batch_end(self, *_: Any) -> None:
         self.cpu_seconds += time.process_time() - self._step_began
         if self.global_step % LOG_EVERY == 0:
-            measured = {"loss": float(self._loss), "gradient_norm": float(self._gradient_norm)}
-            logged = {f"train/{name}": value for name, value in measured.items()}
-            knobs = {f"knobs/{name}": value for name, value in vars(self._knobs).items()}
-            self.record(logged | knobs)
+            measured = {"train/loss": self._loss, "train/gradient_norm": self._gradient_norm}
+            self.record(measured | {f"knobs/{k}": v for k, v in asdict(self._knobs).items()})
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         return torch.optim.Adam(self.parameters(), lr=self.config.training.learning_rate)
@@ -121,8 +122,10 @@ class TrainingModule(lightning.LightningModule):
 
     def on_validation_epoch_end(self) -> None:
         """Every process looks at the whole dev set, with the same draws."""
-        self.dev_scores = self._dev.scores()
-        found = {"bound": self.dev_scores.bound, **asdict(self.dev_scores)}
+        scores = self._dev.scores()
+        if scores.collapse:
+            rank_zero_warn(f"posterior collapse, {scores.collapse}")
+        found = {"bound": scores.bound, **asdict(scores)}
         if self.config.training.dev_samples == 1:
             del found["nll"]  # no better than the bound
         shown = {f"dev/{k}": float(v) for k, v in found.items() if v is not None}
@@ -143,11 +146,3 @@ class TrainingModule(lightning.LightningModule):
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         self.objective.load_state_dict(checkpoint.get(OBJECTIVE_KEY, {}))
         self.cpu_seconds = checkpoint.get(CPU_SECONDS_KEY, 0.0)
-
-
-def _mix(*numbers: int) -> int:
-    """One seed of several numbers."""
-    mixed = 0
-    for number in numbers:
-        mixed = (mixed * 1_000_003 + number + 0x9E3779B9) % 2**63
-    return mixed
