@@ -118,7 +118,7 @@ class ObjectiveConfig:
             states. With 0 they are fixed targets of p(z), as in the published code; with 1 it is
             the gradient of the bound, and q soon collapses unless the decoder needs the states.
         phrase_model: Weight of the lessons of a model of single phrases, for a semi-Markov
-            posterior (`models/vae/phrase_teacher.py`). While it is positive, q learns from them
+            posterior (`models/vae/phrase_model.py`). While it is positive, q learns from them
             alone, and the decoder from what q draws.
     """
 
