@@ -12,6 +12,7 @@ from typing import Any
 import lightning
 import torch
 from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
+from lightning.pytorch.utilities import rank_zero_only
 
 from models.data.batches import Batch
 from models.errors import TrainingStoppedError
@@ -29,10 +30,8 @@ class EpochLines(lightning.Callback):
     def on_validation_end(self, trainer: lightning.Trainer, module: Any) -> None:
         found = {k: float(v) for k, v in trainer.callback_metrics.items() if k.startswith("dev/")}
         line = "  ".join(f"{name[4:]} {value:.4g}" for name, value in found.items())
-        if trainer.is_global_zero:
-            print(
-                f"epoch {trainer.current_epoch + 1}, step {trainer.global_step}: {line}", flush=True
-            )
+        where = f"epoch {trainer.current_epoch + 1}, step {trainer.global_step}"
+        rank_zero_only(print)(f"{where}: {line}", flush=True)
 
 
 class StopEarly(EarlyStopping):

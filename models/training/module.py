@@ -74,8 +74,11 @@ class TrainingModule(lightning.LightningModule):
 
     def training_step(self, batch: Batch, index: int) -> Tensor:
         self.seed_draws(TRAINING, self.global_rank)
-        self._knobs = self.knobs()
-        self._set_learning_rate()
+        self._knobs, settings = self.knobs(), self.config.training
+        if settings.final_learning_rate is not None:  # by the step: a resumed run needs no state
+            way = self.global_step / max(self.steps_per_epoch * settings.epochs - 1, 1)
+            rate = (1 - way) * settings.learning_rate + way * settings.final_learning_rate
+            self.trainer.optimizers[0].param_groups[0]["lr"] = rate
         try:
             loss = self.objective.loss(self.model, batch, self._knobs)
         except FloatingPointError as error:
@@ -84,17 +87,6 @@ class TrainingModule(lightning.LightningModule):
         self._loss = loss.detach()
         self.log("train/loss", self._loss, prog_bar=True, logger=False)
         return loss
-
-    def _set_learning_rate(self) -> None:
-        """A function of the step, so that a resumed run needs no state for it."""
-        settings = self.config.training
-        if settings.final_learning_rate is None:
-            return
-        last_step = self.steps_per_epoch * settings.epochs - 1
-        way = self.global_step / max(last_step, 1)
-        rate = (1 - way) * settings.learning_rate + way * settings.final_learning_rate
-        for group in self.trainer.optimizers[0].param_groups:
-            group["lr"] = rate
 
     def configure_gradient_clipping(self, optimizer: Any, *_: Any, **__: Any) -> None:
         """Clip; a loss or gradient beyond all bounds stops the run, on all processes alike."""
