@@ -8,11 +8,7 @@ from models.config import LANGUAGE_MODEL
 from models.errors import SettingError
 from structdist.estimators import ESTIMATORS, Reinforce, estimator
 
-OLDER_NAMES = {  # of settings of an objective, and what they are of the estimator
-    "num_samples": "num_samples",
-    "constant_baseline": "constant",
-    "reward_scale": "reward_scale",
-}
+OLDER = ("num_samples", "constant_baseline", "reward_scale")  # settings of an objective
 
 
 def changed_settings(name: str, settings: dict[str, Any]) -> dict[str, Any]:
@@ -42,10 +38,10 @@ def settings_of_earlier_versions(objective: dict[str, Any]) -> dict[str, Any]:
 
     They go to the estimator, if they concern it, unless its own settings say otherwise.
     """
-    own = {key: value for key, value in objective.items() if key not in OLDER_NAMES}
-    default = ESTIMATORS.get(objective.get("estimator", ""))
-    if len(own) < len(objective) and isinstance(default, Reinforce):
-        older = {new: objective.get(old) for old, new in OLDER_NAMES.items()}
+    own = dict(objective)
+    older = {key.removesuffix("_baseline"): own.pop(key, None) for key in OLDER}
+    default = ESTIMATORS.get(own.get("estimator", ""))
+    if isinstance(default, Reinforce) and len(own) < len(objective):
         kept = {k: v for k, v in older.items() if v is not None and getattr(default, k)}
-        own["estimator_settings"] = kept | dict(own.get("estimator_settings", {}))
+        own["estimator_settings"] = kept | own.get("estimator_settings", {})
     return own

@@ -1,4 +1,4 @@
-"""What watches a run."""
+"""What watches a run, saves it, and stops it."""
 
 from __future__ import annotations
 
@@ -11,28 +11,17 @@ from typing import Any
 
 import lightning
 import torch
-from lightning.pytorch.callbacks import EarlyStopping
-from lightning.pytorch.utilities import rank_zero_warn
-from torch import Tensor
+from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
+from lightning.pytorch.utilities import rank_zero_only
 
 from models.data.batches import Batch
 from models.errors import TrainingStoppedError
+from models.runs import BEST, LAST, checkpoint_path
 from models.training.module import VARIANCE, TrainingModule
-from models.training.run_files import SaveLast
-from models.vae.objective import Objective
 from structdist.estimators import log_variance_ratio
 
 GRADIENTS = 10  # drawn to estimate a variance
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-class CollapseWarning(lightning.Callback):
-    """Warns when the posterior has become constant or uniform."""
-
-    def on_validation_end(self, trainer: lightning.Trainer, module: Any) -> None:
-        scores = module.dev_scores
-        if scores is not None and scores.collapse and not trainer.sanity_checking:
-            rank_zero_warn(f"posterior collapse, {scores.collapse}")
 
 
 class EpochLines(lightning.Callback):
@@ -41,10 +30,8 @@ class EpochLines(lightning.Callback):
     def on_validation_end(self, trainer: lightning.Trainer, module: Any) -> None:
         found = {k: float(v) for k, v in trainer.callback_metrics.items() if k.startswith("dev/")}
         line = "  ".join(f"{name[4:]} {value:.4g}" for name, value in found.items())
-        if trainer.is_global_zero:
-            print(
-                f"epoch {trainer.current_epoch + 1}, step {trainer.global_step}: {line}", flush=True
-            )
+        where = f"epoch {trainer.current_epoch + 1}, step {trainer.global_step}"
+        rank_zero_only(print)(f"{where}: {line}", flush=True)
 
 
 class StopEarly(EarlyStopping):
@@ -59,14 +46,37 @@ class StopEarly(EarlyStopping):
         trainer.should_stop = self.wait_count >= self.patience
 
 
-class StopOnSignal(lightning.Callback):
-    """The first Ctrl-C or SIGTERM saves before the next step and stops; another stops at once.
+class SaveBest(ModelCheckpoint):
+    """Keeps the state with the best dev set; a run knows its best after its folder was moved."""
 
-    All processes stop before the same step, whichever of them was told to.
+    __qualname__ = ModelCheckpoint.__qualname__  # the name of its state in a checkpoint
+
+    def __init__(self, run: Path) -> None:
+        self.path = checkpoint_path(run, BEST)
+        one: Any = {"monitor": "dev/bound", "save_top_k": 1, "enable_version_counter": False}
+        super().__init__(self.path.parent, filename=BEST, **one)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        path, scores = str(self.path.resolve()), state_dict["best_k_models"].values()
+        here = {
+            "dirpath": self.dirpath,
+            "best_model_path": path,
+            "kth_best_model_path": path,
+            "best_k_models": dict(zip([path], scores, strict=False)),  # one, or none yet
+        }
+        super().load_state_dict({**state_dict, **here})
+
+
+class SaveLast(lightning.Callback):
+    """Keeps the latest state, to resume from: every few steps, at each epoch's start, at the end.
+
+    It saves before a step: all that belongs to earlier steps, validation and logs too, is done. So
+    it does at the first Ctrl-C or SIGTERM, and stops the run; another stops it at once. All
+    processes stop before the same step, whichever of them was told to.
     """
 
-    def __init__(self, run: Path, save_last: SaveLast) -> None:
-        self.run, self.save_last, self.received = run, save_last, 0
+    def __init__(self, run: Path, every: int) -> None:
+        self.run, self.every, self.received = run, every, 0
 
     def on_train_start(self, *_: Any) -> None:
         """In place of Lightning's handlers, which puts those from before it back at the end."""
@@ -79,14 +89,20 @@ class StopOnSignal(lightning.Callback):
         for number in SIGNALS:
             signal.signal(number, signal.SIG_DFL)
 
-    def on_train_batch_start(self, trainer: lightning.Trainer, *_: Any) -> None:
-        if not trainer.strategy.reduce_boolean_decision(self.received > 0, all=False):
-            return
-        if trainer.global_step:
-            self.save_last.on_train_end(trainer)
-        if not trainer.is_global_zero:
+    def on_train_batch_start(
+        self, trainer: lightning.Trainer, module: Any, batch: Any, index: int
+    ) -> None:
+        step = trainer.global_step
+        stops = trainer.strategy.reduce_boolean_decision(self.received > 0, all=False)
+        if step and (stops or index == 0 or step % self.every == 0):
+            self.on_train_end(trainer)
+        if stops and not trainer.is_global_zero:
             sys.exit()  # quietly: the first process tells
-        raise TrainingStoppedError(self.received or signal.SIGTERM, trainer.global_step, self.run)
+        if stops:
+            raise TrainingStoppedError(self.received or signal.SIGTERM, step, self.run)
+
+    def on_train_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+        trainer.save_checkpoint(checkpoint_path(self.run, LAST), weights_only=False)
 
 
 class GradientVariance(lightning.Callback):
@@ -103,19 +119,16 @@ class GradientVariance(lightning.Callback):
             module.record({"train/log_variance_ratio": self.measure(module)})
 
     def measure(self, module: TrainingModule) -> float:
-        was_training = module.model.training
-        module.model.eval()
+        model, objective = module.model, deepcopy(module.objective)
+        probe, was_training = self.probe.to(module.device), model.training
+        parameters = list(model.inference_network.parameters())  # type: ignore[union-attr]
+        model.eval()
         module.seed_draws(VARIANCE)
-        probe, objective = self.probe.to(module.device), deepcopy(module.objective)
+        draws = []
         with torch.backends.cudnn.flags(enabled=False):  # it has no gradient in eval mode
-            draws = torch.stack(
-                [_inference_gradient(module, objective, probe) for _ in range(GRADIENTS)]
-            )
-        module.model.train(was_training)
-        return log_variance_ratio(draws)
-
-
-def _inference_gradient(module: TrainingModule, objective: Objective, batch: Batch) -> Tensor:
-    parameters = list(module.model.inference_network.parameters())  # type: ignore[union-attr]
-    loss = objective.loss(module.model, batch, module.knobs())
-    return torch.cat([g.flatten() for g in torch.autograd.grad(loss, parameters)])
+            for _ in range(GRADIENTS):
+                loss = objective.loss(model, probe, module.knobs())
+                gradient = torch.autograd.grad(loss, parameters)
+                draws.append(torch.cat([part.flatten() for part in gradient]))
+        model.train(was_training)
+        return log_variance_ratio(torch.stack(draws))

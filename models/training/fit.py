@@ -27,15 +27,9 @@ from models.errors import RunError, SettingError
 from models.files import write_text
 from models.locks import locked
 from models.runs import LAST, PREVIOUS, checkpoint_path, load_checkpoint, written_by_us
-from models.training.callbacks import (
-    CollapseWarning,
-    EpochLines,
-    GradientVariance,
-    StopEarly,
-    StopOnSignal,
-)
+from models.training.callbacks import EpochLines, GradientVariance, SaveBest, SaveLast, StopEarly
 from models.training.module import TrainingModule
-from models.training.run_files import AtomicCheckpoints, MetricsFile, SaveBest, SaveLast
+from models.training.run_files import AtomicCheckpoints, MetricsFile
 from structdist.estimators import Exact
 
 DEV_BATCH = 100
@@ -53,32 +47,25 @@ SILENT = (  # what Lightning says that does not concern a user of these models
 def fit(config: RunConfig, corpus: Corpus, run: Path, resume: bool = False) -> TrainingModule:
     """Train, or go on training, and leave checkpoints and logs in `run`, which no other may use."""
     with nullcontext() if getattr(rank_zero_only, "rank", 0) else locked(run):
-        return _fit(config, corpus, run, resume)
-
-
-def _fit(config: RunConfig, corpus: Corpus, run: Path, resume: bool) -> TrainingModule:
-    start, step = None, None
-    if any(checkpoint_path(run, name).exists() for name in (LAST, PREVIOUS)):
-        if not resume:
-            raise RunError(f"{run} holds a run already: go on with --resume, or choose another")
-        start, step = _checkpoint_to_resume(config, corpus, run)
-    settings, machine, vocabulary = config.training, config.machine, corpus_vocabulary(corpus)
-    sentences = encode_task(config.task, corpus.splits["train"], vocabulary)
-    loader = BucketedLoader(sentences, config.data.batch_size, settings.seed, machine.devices)
-    dev = dev_sentences(config, corpus)
-    if machine.threads:
-        torch.set_num_threads(machine.threads)
-    lightning.seed_everything(settings.seed, verbose=False)
-    casing = learn_casing(corpus.splits["train"])
-    module = TrainingModule(config, vocabulary, casing, steps_per_epoch=len(loader))
-    _check_exact(module, max(map(len, sentences)))
-    _write_config(config, run)
-    trainer = _trainer(module, dev, run, step)
-    loader.follow(lambda: trainer.global_step, trainer.global_rank)
-    batches: Any = in_order(dev, DEV_BATCH)
-    dev_loader: DataLoader[Batch] = DataLoader(batches, batch_size=None)
-    trainer.fit(module, loader, dev_loader, ckpt_path=start)
-    return module
+        start, step = _where_to_start(config, corpus, run, resume)
+        settings, machine, vocabulary = config.training, config.machine, corpus_vocabulary(corpus)
+        sentences = encode_task(config.task, corpus.splits["train"], vocabulary)
+        loader = BucketedLoader(sentences, config.data.batch_size, settings.seed, machine.devices)
+        dev = dev_sentences(config, corpus)
+        if machine.threads:
+            torch.set_num_threads(machine.threads)
+        lightning.seed_everything(settings.seed, verbose=False)
+        casing = learn_casing(corpus.splits["train"])
+        module = TrainingModule(config, vocabulary, casing, steps_per_epoch=len(loader))
+        _check_exact(module, max(map(len, sentences)))
+        content = yaml.safe_dump(config.as_dict(), sort_keys=False)
+        rank_zero_only(write_text)(run / "config.yaml", content)
+        trainer = _trainer(module, dev, run, step)
+        loader.follow(lambda: trainer.global_step, trainer.global_rank)
+        batches: Any = in_order(dev, DEV_BATCH)
+        dev_loader: DataLoader[Batch] = DataLoader(batches, batch_size=None)
+        trainer.fit(module, loader, dev_loader, ckpt_path=start)
+        return module
 
 
 def dev_sentences(config: RunConfig, corpus: Corpus) -> list[Encoded]:
@@ -87,9 +74,27 @@ def dev_sentences(config: RunConfig, corpus: Corpus) -> list[Encoded]:
     return spread(dev, config.training.dev_sentences or len(dev))
 
 
-def _checkpoint_to_resume(config: RunConfig, corpus: Corpus, run: Path) -> tuple[Path, int]:
-    """The last whole checkpoint, and its step; it must be of the same settings and words."""
-    path, saved = _last_whole_checkpoint(run)
+def _where_to_start(
+    config: RunConfig, corpus: Corpus, run: Path, resume: bool
+) -> tuple[Path | None, int | None]:
+    """The last whole checkpoint, and its step; it must be of the same settings and words.
+
+    Where the last one is damaged, it is put aside, and the one before it is used.
+    """
+    last, previous = checkpoint_path(run, LAST), checkpoint_path(run, PREVIOUS)
+    if not last.exists() and not previous.exists():
+        return None, None
+    if not resume:
+        raise RunError(f"{run} holds a run already: go on with --resume, or choose another")
+    try:
+        path, saved = last, load_checkpoint(last)
+    except RunError as error:
+        if not previous.exists():
+            raise
+        path, saved = previous, load_checkpoint(previous)
+        if last.exists():
+            os.replace(last, last.with_suffix(".damaged"))
+        rank_zero_only(print)(f"{error}; going on from {previous}", file=sys.stderr)
     now = corpus_vocabulary(corpus)
     with written_by_us(path, saved) as about:
         before, step = RunConfig.from_dict(about["config"]), int(saved["global_step"])
@@ -102,21 +107,6 @@ def _checkpoint_to_resume(config: RunConfig, corpus: Corpus, run: Path) -> tuple
     return path, step
 
 
-def _last_whole_checkpoint(run: Path) -> tuple[Path, dict[str, Any]]:
-    """Where the last one is damaged, it is put aside, and the one before it is used."""
-    last, previous = checkpoint_path(run, LAST), checkpoint_path(run, PREVIOUS)
-    try:
-        return last, load_checkpoint(last)
-    except RunError as error:
-        if not previous.exists():
-            raise
-        saved = load_checkpoint(previous)
-        if last.exists():
-            os.replace(last, last.with_suffix(".damaged"))
-        rank_zero_only(print)(f"{error}; going on from {previous}", file=sys.stderr)
-        return previous, saved
-
-
 def _check_exact(module: TrainingModule, longest: int) -> None:
     """The exact gradient is a sum over templates, of which long sentences have too many."""
     exact, states = module.objective.estimator, module.config.model.num_states
@@ -125,11 +115,6 @@ def _check_exact(module: TrainingModule, longest: int) -> None:
             f"objective.estimator exact sums over all templates: {longest} words, the end mark one "
             f"of them, have {states}^{longest}, more than max_outcomes, {exact.max_outcomes:,}"
         )
-
-
-@rank_zero_only
-def _write_config(config: RunConfig, run: Path) -> None:
-    write_text(run / "config.yaml", yaml.safe_dump(config.as_dict(), sort_keys=False))
 
 
 def _trainer(
@@ -142,12 +127,14 @@ def _trainer(
     accelerator = machine.accelerator
     if accelerator == "auto":  # others than CUDA lack the double precision that the kernels need
         accelerator = "gpu" if torch.cuda.is_available() else "cpu"
+    # Processes wait for the gradient of every parameter, unless phrase models may have none.
+    ddp = "ddp_find_unused_parameters_true" if module.model.has_phrases else "ddp"
     return lightning.Trainer(
         max_epochs=settings.epochs,
         precision=machine.precision,
         accelerator=accelerator,
         devices=machine.devices,
-        strategy=_strategy(module),
+        strategy="auto" if machine.devices == 1 else ddp,
         logger=[
             MetricsFile(run / "metrics.csv", resumed_step),
             TensorBoardLogger(run, name="tensorboard", version="", purge_step=resumed_step),
@@ -161,18 +148,9 @@ def _trainer(
     )
 
 
-def _strategy(module: TrainingModule) -> str:
-    """Processes wait for the gradient of every parameter, unless phrase models may have none."""
-    if module.config.machine.devices == 1:
-        return "auto"
-    return "ddp_find_unused_parameters_true" if module.model.has_phrases else "ddp"
-
-
 def _callbacks(module: TrainingModule, dev: list[Encoded], run: Path) -> list[Callback]:
     settings = module.config.training
-    callbacks: list[Callback] = [CollapseWarning(), SaveBest(run)]
-    save_last = SaveLast(run, settings.checkpoint_every)
-    callbacks += [save_last, StopOnSignal(run, save_last)]
+    callbacks: list[Callback] = [SaveBest(run), SaveLast(run, settings.checkpoint_every)]
     callbacks.append(TQDMProgressBar(refresh_rate=5) if sys.stderr.isatty() else EpochLines())
     if settings.patience:
         callbacks.append(StopEarly("dev/bound", patience=settings.patience))

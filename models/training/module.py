@@ -9,6 +9,7 @@ from typing import Any
 
 import lightning
 import torch
+from lightning.pytorch.utilities import rank_zero_warn
 from torch import Tensor, nn
 
 from models.config import Knobs, RunConfig
@@ -16,7 +17,7 @@ from models.data.batches import Batch
 from models.data.sources import SourceVocabulary
 from models.errors import TrainingDivergedError
 from models.runs import RUN_KEY
-from models.vae.likelihood import Scores, Tally
+from models.vae.likelihood import Tally
 from models.vae.objective import build_objective
 from models.vae.template_vae import build_model
 from structdist import __version__
@@ -50,7 +51,6 @@ class TrainingModule(lightning.LightningModule):
         self._loss = self._gradient_norm = torch.zeros(())
         self._knobs = Knobs()
         self._dev = Tally()
-        self.dev_scores: Scores | None = None
         self.cpu_seconds = self._step_began = 0.0  # in steps of training, by this process
 
     def knobs(self) -> Knobs:
@@ -59,9 +59,12 @@ class TrainingModule(lightning.LightningModule):
 
     def seed_draws(self, *purpose: int) -> None:
         """Make the coming draws a function of seed, step and purpose."""
-        torch.manual_seed(_mix(self.config.training.seed, self.global_step, *purpose))
+        mixed = 0
+        for number in (self.config.training.seed, self.global_step, *purpose):
+            mixed = (mixed * 1_000_003 + number + 0x9E3779B9) % 2**63
+        torch.manual_seed(mixed)
 
-    def record(self, metrics: dict[str, float]) -> None:
+    def record(self, metrics: dict[str, Any]) -> None:
         """Log at the last step done. (Lightning decides by a count that is off after a resume.)"""
         for logger in self.loggers:
             logger.log_metrics({**metrics, "epoch": self.current_epoch}, self.global_step - 1)
@@ -71,8 +74,11 @@ class TrainingModule(lightning.LightningModule):
 
     def training_step(self, batch: Batch, index: int) -> Tensor:
         self.seed_draws(TRAINING, self.global_rank)
-        self._knobs = self.knobs()
-        self._set_learning_rate()
+        self._knobs, settings = self.knobs(), self.config.training
+        if settings.final_learning_rate is not None:  # by the step: a resumed run needs no state
+            way = self.global_step / max(self.steps_per_epoch * settings.epochs - 1, 1)
+            rate = (1 - way) * settings.learning_rate + way * settings.final_learning_rate
+            self.trainer.optimizers[0].param_groups[0]["lr"] = rate
         try:
             loss = self.objective.loss(self.model, batch, self._knobs)
         except FloatingPointError as error:
@@ -81,17 +87,6 @@ class TrainingModule(lightning.LightningModule):
         self._loss = loss.detach()
         self.log("train/loss", self._loss, prog_bar=True, logger=False)
         return loss
-
-    def _set_learning_rate(self) -> None:
-        """A function of the step, so that a resumed run needs no state for it."""
-        settings = self.config.training
-        if settings.final_learning_rate is None:
-            return
-        last_step = self.steps_per_epoch * settings.epochs - 1
-        way = self.global_step / max(last_step, 1)
-        rate = (1 - way) * settings.learning_rate + way * settings.final_learning_rate
-        for group in self.trainer.optimizers[0].param_groups:
-            group["lr"] = rate
 
     def configure_gradient_clipping(self, optimizer: Any, *_: Any, **__: Any) -> None:
         """Clip; a loss or gradient beyond all bounds stops the run, on all processes alike."""
@@ -104,10 +99,8 @@ class TrainingModule(lightning.LightningModule):
     def on_train_batch_end(self, *_: Any) -> None:
         self.cpu_seconds += time.process_time() - self._step_began
         if self.global_step % LOG_EVERY == 0:
-            measured = {"loss": float(self._loss), "gradient_norm": float(self._gradient_norm)}
-            logged = {f"train/{name}": value for name, value in measured.items()}
-            knobs = {f"knobs/{name}": value for name, value in self._knobs.values.items()}
-            self.record(logged | knobs)
+            measured = {"train/loss": self._loss, "train/gradient_norm": self._gradient_norm}
+            self.record(measured | {f"knobs/{k}": v for k, v in asdict(self._knobs).items()})
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         return torch.optim.Adam(self.parameters(), lr=self.config.training.learning_rate)
@@ -121,8 +114,10 @@ class TrainingModule(lightning.LightningModule):
 
     def on_validation_epoch_end(self) -> None:
         """Every process looks at the whole dev set, with the same draws."""
-        self.dev_scores = self._dev.scores()
-        found = {"bound": self.dev_scores.bound, **asdict(self.dev_scores)}
+        scores = self._dev.scores()
+        if scores.collapse:
+            rank_zero_warn(f"posterior collapse, {scores.collapse}")
+        found = {"bound": scores.bound, **asdict(scores)}
         if self.config.training.dev_samples == 1:
             del found["nll"]  # no better than the bound
         shown = {f"dev/{k}": float(v) for k, v in found.items() if v is not None}
@@ -143,11 +138,3 @@ class TrainingModule(lightning.LightningModule):
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         self.objective.load_state_dict(checkpoint.get(OBJECTIVE_KEY, {}))
         self.cpu_seconds = checkpoint.get(CPU_SECONDS_KEY, 0.0)
-
-
-def _mix(*numbers: int) -> int:
-    """One seed of several numbers."""
-    mixed = 0
-    for number in numbers:
-        mixed = (mixed * 1_000_003 + number + 0x9E3779B9) % 2**63
-    return mixed

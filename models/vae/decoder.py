@@ -43,11 +43,7 @@ class Decoder(nn.Module):
     """Without `latent` it is a plain recurrent language model; with `num_keys` it reads sources."""
 
     def __init__(
-        self,
-        config: ModelConfig,
-        vocabulary_size: int,
-        latent: bool = True,
-        num_keys: int | None = None,
+        self, config: ModelConfig, vocabulary_size: int, latent: bool, num_keys: int | None
     ) -> None:
         super().__init__()
         size, reads = config.hidden_size, num_keys is not None
@@ -57,7 +53,7 @@ class Decoder(nn.Module):
         inputs = size + template_size
         found = size if reads else 0  # by attention
         self.embedding = nn.Embedding(vocabulary_size, size, padding_idx=PAD)
-        self.lstm = LSTM(inputs, size, config.num_layers)
+        self.lstm = LSTM(inputs, size, config.num_layers, batch_first=True)
         self.dropout = Dropout(config.dropout)
         self.source_encoder = SourceEncoder(config, num_keys) if num_keys is not None else None
         self.look_for_state = Attention(size, size) if reads and latent else None
@@ -82,30 +78,19 @@ class Decoder(nn.Module):
         if self.training and knobs.word_dropout > 0:
             hidden_words = torch.rand(words.shape, device=words.device) < knobs.word_dropout
             words = words.masked_fill(hidden_words, UNKNOWN)
-        if states is None or self.to_states is None:
-            hidden, _ = self.advance(words, None, memory and memory.start)
-            scores = self.output.score(*self.features(None, hidden, memory), batch).sum(-1)
-            return LogJoint(scores, torch.zeros_like(scores))
-        before = pad(states[:, :-1], (0, 0, 1, 0))
+        before = None if states is None else pad(states[:, :-1], (0, 0, 1, 0))
         hidden, _ = self.advance(words, before, memory and memory.start)
-        fixed = states.detach()
-        target = fixed + knobs.target_gradient * (states - fixed)
-        log_probs = self._template_log_probs(target, hidden, memory, batch)
-        context = drop_sentences(hidden, knobs.context_dropout if self.training else 0.0)
-        return LogJoint(
-            self.output.score(*self.features(states, context, memory), batch).sum(-1),
-            log_probs.sum((-1, -2)),
-        )
-
-    def _template_log_probs(
-        self, target: Tensor, hidden: Tensor, memory: Memory | None, batch: Batch
-    ) -> Tensor:
-        """Log p(z_t) where it is the class [B, T, C], else 0; templates are zero in the padding."""
-        if self.max_phrase is None:
-            return target * self.state_log_probs(hidden, memory)
-        must = must_begin(target, self.max_phrase)
-        log_probs = self.state_log_probs(hidden, memory, must)
-        return classes_of(target, batch.active) * log_probs.masked_fill(log_probs.isinf(), 0.0)
+        log_p_states = hidden.new_zeros(len(hidden))
+        if states is not None:
+            fixed = states.detach()
+            target, must = fixed + knobs.target_gradient * (states - fixed), None
+            if self.max_phrase is not None:
+                must, target = must_begin(target, self.max_phrase), classes_of(target, batch.active)
+            log_probs = self.state_log_probs(hidden, memory, must)
+            log_p_states = (target * log_probs.masked_fill(log_probs.isinf(), 0.0)).sum((-1, -2))
+            hidden = drop_sentences(hidden, knobs.context_dropout if self.training else 0.0)
+        log_p_words = self.output.score(*self.features(states, hidden, memory), batch).sum(-1)
+        return LogJoint(log_p_words, log_p_states)
 
     def read(self, source: Source) -> Memory:
         if self.source_encoder is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,20 +11,22 @@ from torch import Tensor, nn
 LEVELS = 2**16
 
 
-class LSTM(nn.LSTM):
-    """The LSTM of torch, batch first; under autocast it stays in full precision on a CPU.
+def _in_full_precision_on_a_cpu(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """Under autocast, too: few CPUs have a half-precision LSTM, and torch raises on the others."""
 
-    Few CPUs have a half-precision LSTM, and torch raises on the others.
-    """
-
-    def __init__(self, inputs: int, size: int, layers: int = 1, **options: Any) -> None:
-        super().__init__(inputs, size, layers, batch_first=True, **options)
-
-    def forward(self, inputs, state=None):  # type: ignore[no-untyped-def]
-        if self.weight_ih_l0.device.type != "cpu":
-            return super().forward(inputs, state)
+    def run(lstm: Any, inputs: Tensor, *given: Any) -> Any:
+        if inputs.device.type != "cpu":
+            return forward(lstm, inputs, *given)
         with torch.autocast("cpu", enabled=False):
-            return super().forward(inputs.to(self.weight_ih_l0.dtype), state)
+            return forward(lstm, inputs.to(lstm.weight_ih_l0.dtype), *given)
+
+    return run
+
+
+class LSTM(nn.LSTM):
+    """The LSTM of torch, but in full precision on a CPU."""
+
+    forward = _in_full_precision_on_a_cpu(nn.LSTM.forward)
 
 
 class BothWays(nn.LSTM):
@@ -33,29 +36,23 @@ class BothWays(nn.LSTM):
     sentences; but on a CPU, packed ones are read word by word, in twice the time.
     """
 
-    def __init__(self, inputs: int, size: int, layers: int = 1) -> None:
+    def __init__(self, inputs: int, size: int, layers: int) -> None:
         super().__init__(inputs, size, layers, batch_first=True, bidirectional=True)
 
-    def forward(self, inputs, lengths):  # type: ignore[no-untyped-def]
+    @_in_full_precision_on_a_cpu
+    def forward(self, inputs: Tensor, lengths: Tensor) -> Tensor:
         """Hidden [B, T, 2 H] of inputs [B, T, D]; what it is in the padding means nothing."""
         steps = torch.arange(inputs.shape[1], device=inputs.device)
         turned = (lengths.unsqueeze(-1) - 1 - steps).remainder(len(steps)).unsqueeze(-1)
+        options = (True, 1, 0.0, self.training, False, True)  # one layer, one way, batch first
         hidden = inputs
         for layer in range(self.num_layers):
-            ahead = self._read(hidden, f"l{layer}")
-            back = self._read(hidden.take_along_dim(turned, 1), f"l{layer}_reverse")
+            weights: list[Any] = self.all_weights[2 * layer : 2 * layer + 2]
+            start = [hidden.new_zeros(1, len(hidden), self.hidden_size)] * 2
+            ahead = torch.lstm(hidden, start, weights[0], *options)[0]
+            back = torch.lstm(hidden.take_along_dim(turned, 1), start, weights[1], *options)[0]
             hidden = torch.cat([ahead, back.take_along_dim(turned, 1)], -1)
         return hidden
-
-    def _read(self, inputs: Tensor, layer: str) -> Tensor:
-        kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-        weights = [getattr(self, f"{kind}_{layer}") for kind in kinds]
-        device = inputs.device.type
-        with torch.autocast(device, enabled=device != "cpu" and torch.is_autocast_enabled(device)):
-            inputs = inputs.to(weights[0].dtype) if device == "cpu" else inputs
-            start = inputs.new_zeros(1, len(inputs), self.hidden_size)
-            options = (True, 1, 0.0, self.training, False, True)
-            return torch.lstm(inputs, (start, start), weights, *options)[0]
 
 
 class Dropout(nn.Module):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
+from torch.nn.utils.rnn import pad_sequence
 
 from models.data.batches import Batch
 from models.vae.phrases import word_states
@@ -88,69 +89,56 @@ class Tally:
 
     def __init__(self) -> None:
         self.sentences = self.words = 0
-        self.log_likelihood = self.largest_entropy = 0.0
-        self.log_p_words = self.log_p_states = self.entropy = 0.0
-        self.states: Tensor | None = None  # counts of MAP states at each position [T, K]
+        self.sums = Estimates(*torch.zeros(4, dtype=torch.double))
+        self.largest_entropy = 0.0
+        self.states: list[Tensor] = []  # counts of MAP states at each position [T, K], by batch
 
     @torch.no_grad()
     def add(self, model: TemplateVAE, batch: Batch, num_samples: int) -> None:
         self.sentences += len(batch.lengths)
         self.words += int(batch.lengths.sum())
-        if not model.latent:
-            self.log_likelihood += float(model.log_joint(batch).total().double().sum())
-            return
-        posterior = model.posterior(batch)
-        estimates = importance_estimates(model, batch, posterior, num_samples)
-        self.log_likelihood += float(estimates.log_likelihood.double().sum())
-        self.log_p_words += float(estimates.words.double().sum())
-        self.log_p_states += float(estimates.states.double().sum())
-        self.entropy += float(estimates.entropy.double().sum())
-        choices = posterior.event_shape[-1] + model.has_phrases  # states, and to go on
-        self.largest_entropy += float(batch.lengths.sum()) * math.log(choices)
-        words = pad(batch.active[:, 1:], (0, 1))  # where something follows: no end marks
-        states = word_states(posterior.mode) if model.has_phrases else posterior.mode
-        self._count((states * words.unsqueeze(-1)).sum(0).cpu())
-
-    def _count(self, states: Tensor) -> None:
-        """Adds how often each state is the MAP state at each position [T, K]."""
-        if self.states is not None:
-            both, longest = (self.states, states), max(len(self.states), len(states))
-            before, states = (pad(own, (0, 0, 0, longest - len(own))) for own in both)
-            states = before + states
-        self.states = states
+        if model.latent:
+            posterior = model.posterior(batch)
+            found = importance_estimates(model, batch, posterior, num_samples)
+            choices = posterior.event_shape[-1] + model.has_phrases  # states, and to go on
+            self.largest_entropy += float(batch.lengths.sum()) * math.log(choices)
+            words = pad(batch.active[:, 1:], (0, 1))  # where something follows: no end marks
+            states = word_states(posterior.mode) if model.has_phrases else posterior.mode
+            self.states.append((states * words.unsqueeze(-1)).sum(0).cpu())
+        else:
+            joint = model.log_joint(batch)
+            found = Estimates(joint.total(), *joint, torch.zeros_like(joint.words))
+        both = zip(self.sums, found, strict=True)
+        self.sums = Estimates(*(total + own.double().sum().cpu() for total, own in both))
 
     def scores(self) -> Scores:
         if not self.sentences:
             raise ValueError("no sentences to evaluate")
-        nll = -self.log_likelihood / self.sentences
-        per_word = -self.log_likelihood / self.words
+        log_likelihood, words, states, entropy = (float(x / self.sentences) for x in self.sums)
+        per_word = float(-self.sums.log_likelihood / self.words)
         ppl = math.exp(per_word) if per_word < LARGEST_EXPONENT else math.inf
-        if self.states is None:
-            return Scores(nll, ppl)
-        shares = self.states.sum(0) / self.states.sum()
+        if not self.states:
+            return Scores(-log_likelihood, ppl)
+        counts = pad_sequence(self.states).sum(1)  # [T, K]
+        weights = counts.sum(-1)
+        entropies = torch.special.entr(counts / weights.clamp(min=1).unsqueeze(-1)).sum(-1)
+        position_entropy = (weights * entropies).sum() / weights.sum()
         return Scores(
-            nll,
+            -log_likelihood,
             ppl,
-            -(self.log_p_words + self.log_p_states + self.entropy) / self.sentences,
-            -self.log_p_words / self.sentences,
-            -self.log_p_states / self.sentences,
-            self.entropy / self.sentences,
-            self.entropy / self.largest_entropy,
-            _position_entropy_share(self.states),
-            int((shares >= IN_USE).sum()),
+            float(-self.sums.elbo / self.sentences),
+            -words,
+            -states,
+            entropy,
+            float(self.sums.entropy / self.largest_entropy),
+            float(position_entropy / math.log(counts.shape[-1])),
+            int((counts.sum(0) / weights.sum() >= IN_USE).sum()),
         )
 
 
 def evaluate(model: TemplateVAE, batches: Iterable[Batch], num_samples: int = 100) -> Scores:
     """Scores of whole batches; dropout should be off."""
-    found = Tally()
+    tally = Tally()
     for batch in batches:
-        found.add(model, batch, num_samples)
-    return found.scores()
-
-
-def _position_entropy_share(counts: Tensor) -> float:
-    """Mean entropy of the state at a position [T, K], weighted by its words, as share of log K."""
-    weights = counts.sum(-1)
-    entropies = torch.special.entr(counts / weights.clamp(min=1).unsqueeze(-1)).sum(-1)
-    return float((weights * entropies).sum() / weights.sum() / math.log(counts.shape[-1]))
+        tally.add(model, batch, num_samples)
+    return tally.scores()

@@ -12,7 +12,7 @@ It knows nothing of the order within phrases nor of what was said before, so it 
 words belong together for it if they tell of the same value, or often stand together; and as all its
 scores add up over phrases, it is a `SemiMarkovCRF` that maximises log Z, without any draws: hidden
 semi-Markov templates as those of Wiseman et al. (2018), with bags of words for their recurrent
-networks. The inference network learns phrases from it (`models/vae/phrase_teacher.py`).
+networks. The inference network learns phrases from it.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ SPREAD = 0.5  # standard deviation of scores at first
 NOTHING = 2.0  # the score of looking nothing up
 LOOKS_UP, LIKES, RELUCTANT = 6.0, 5.0, 8.0  # scores, at first, of a state that has a key
 ENDS, GOES_ON = 2.0, 2.0  # the log odds, at first, without a key and with one
+RIVALS = 4  # models that learn side by side, of which one is to teach
+TRIAL = 300  # steps, after which the best of them is chosen
+RECENT = 0.02  # share of the last step in the mean likelihood by which they are compared
 
 
 class PhraseModel(nn.Module):
@@ -45,7 +48,7 @@ class PhraseModel(nn.Module):
         self.embedding = nn.Embedding(vocabulary_size, config.hidden_size)
         self.told = nn.Linear(config.hidden_size, vocabulary_size, bias=False)
         nn.init.zeros_(self.told.weight)
-        own_key = _own_keys(num_states, num_keys or 0)
+        own_key = torch.eye(len(MARKS) + num_states, num_keys or 0)[len(MARKS) :]
         has_key = own_key.sum(-1)
         prefers = SPREAD * torch.randn(num_states, vocabulary_size)
         self.words = nn.Parameter((1 - has_key).unsqueeze(-1) * prefers)
@@ -91,12 +94,42 @@ class PhraseModel(nn.Module):
         return every.amax(1).to(self.likes.dtype)
 
 
-def _own_keys(num_states: int, num_keys: int) -> Tensor:
-    """One key for each of the first states [K, number of keys]."""
-    keys = torch.arange(num_keys)[len(MARKS) :][:num_states]
-    own = torch.zeros(num_states, num_keys)
-    own[torch.arange(len(keys)), keys] = 1.0
-    return own
+class PhraseTeacher(nn.Module):
+    """The inference network learns phrases from a phrase model, the likeliest of several.
+
+    What a phrase model finds depends on where it begins, and its likelihood tells how good that is:
+    of beginnings that differ by chance alone, those that end some nats behind also find phrases
+    that are farther from the true ones. So several learn side by side for a while, and then only
+    the best does.
+    """
+
+    steps: Tensor
+    log_likelihoods: Tensor
+
+    def __init__(self, config: ModelConfig, vocabulary_size: int, num_keys: int | None) -> None:
+        super().__init__()
+        rivals = [PhraseModel(config, vocabulary_size, num_keys) for _ in range(RIVALS)]
+        self.rivals = nn.ModuleList(rivals)
+        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("log_likelihoods", torch.zeros(RIVALS))  # recent means, per sentence
+
+    def lesson(self, batch: Batch, posterior: SemiMarkovCRF) -> Tensor:
+        """Losses [B]: of the models that learn, and of `posterior`, which learns from the best one.
+
+        In training it counts as a step of the trial.
+        """
+        best = int(self.log_likelihoods.argmax())
+        with torch.no_grad():
+            taught = self.rivals[best](batch)
+        if self.steps >= TRIAL:
+            return taught.cross_entropy(posterior) - self.rivals[best](batch).log_partition
+        found = torch.stack([rival(batch).log_partition for rival in self.rivals])  # [R, B]
+        if self.training:
+            now = found.detach().mean(-1)
+            before = self.log_likelihoods if self.steps > 0 else now
+            self.log_likelihoods.copy_(torch.lerp(before, now.to(before.dtype), RECENT))
+            self.steps.add_(1)
+        return taught.cross_entropy(posterior) - found.sum(0)
 
 
 def _said(log_probs: Tensor, words: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from models.data.sources import SourceVocabulary
 from models.data.vocabulary import PAD
 from models.vae.decoder import Decoder, LogJoint
 from models.vae.layers import BothWays, Dropout, drop_sentences
-from models.vae.phrase_teacher import PhraseTeacher
+from models.vae.phrase_model import PhraseTeacher
 from models.vae.phrases import read_phrases, scores_of_ends
 from structdist import LinearChain, LinearChainCRF, SemiMarkov, SemiMarkovCRF
 

@@ -9,8 +9,8 @@ from torch.testing import assert_close
 
 from models.config import ModelConfig
 from models.data.batches import Batch
-from models.vae import phrase_teacher as module
-from models.vae.phrase_teacher import RIVALS, PhraseTeacher
+from models.vae import phrase_model as module
+from models.vae.phrase_model import RIVALS, PhraseTeacher
 from structdist import SemiMarkovCRF
 from tests.models.conftest import VOCABULARY_SIZE
 
