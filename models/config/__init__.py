@@ -20,7 +20,7 @@ from models.errors import SettingError
 LANGUAGE_MODEL = "rnnlm"  # in the place of an estimator: a model without templates
 DEFAULT_ESTIMATOR = "gumbel-crf-st"
 MAY_CHANGE = {"training.epochs", "training.patience", "machine.threads"}  # in a resumed run
-SHARES = ("word_dropout", "context_dropout")
+NOT_NEGATIVE, POSITIVE, SHARE = ({"values": v} for v in ("not negative", "positive", "a share"))
 
 
 @dataclass(frozen=True)
@@ -84,21 +84,6 @@ class ModelConfig:
 
 
 @dataclass(frozen=True)
-class Knobs:
-    """Values of the schedules of an objective at one time; by default, without any dropout."""
-
-    temperature: float = 1.0
-    beta: float = 0.1
-    word_dropout: float = 0.0
-    context_dropout: float = 0.0
-    target_gradient: float = 0.0
-    phrase_model: float = 0.0
-
-
-KNOBS = [knob.name for knob in fields(Knobs)]
-
-
-@dataclass(frozen=True)
 class ObjectiveConfig:
     """How the gradient is estimated.
 
@@ -124,12 +109,12 @@ class ObjectiveConfig:
 
     estimator: str = DEFAULT_ESTIMATOR
     estimator_settings: dict[str, Any] = field(default_factory=dict)
-    temperature: Schedule = field(default=Schedule(1.0))
-    beta: Schedule = field(default=Schedule(0.1))
-    word_dropout: Schedule = field(default=Schedule(1.0, 0.0, 1.0))
-    context_dropout: Schedule = field(default=Schedule(0.0))
-    target_gradient: Schedule = field(default=Schedule(0.0))
-    phrase_model: Schedule = field(default=Schedule(0.0))
+    temperature: Schedule = field(default=Schedule(1.0), metadata=POSITIVE)
+    beta: Schedule = field(default=Schedule(0.1), metadata=NOT_NEGATIVE)
+    word_dropout: Schedule = field(default=Schedule(1.0, 0.0, 1.0), metadata=SHARE)
+    context_dropout: Schedule = field(default=Schedule(0.0), metadata=SHARE)
+    target_gradient: Schedule = field(default=Schedule(0.0), metadata=NOT_NEGATIVE)
+    phrase_model: Schedule = field(default=Schedule(0.0), metadata=NOT_NEGATIVE)
 
     @property
     def latent(self) -> bool:
@@ -146,14 +131,35 @@ class ObjectiveConfig:
 
             settings = changed_settings(self.estimator, self.estimator_settings)
             object.__setattr__(self, "estimator_settings", settings)
-        for name in KNOBS:
-            ends = getattr(self, name).ends
-            if min(ends) < 0:
-                raise SettingError(f"objective.{name} must not be negative")
-            if name == "temperature" and min(ends) == 0:
-                raise SettingError(f"objective.{name} must be positive")
-            if name in SHARES and max(ends) > 1:
-                raise SettingError(f"objective.{name} is a share: at most 1")
+        for knob in (setting for setting in fields(self) if setting.metadata):
+            schedule, name = getattr(self, knob.name), f"objective.{knob.name}"
+            if schedule.smallest < 0:
+                raise SettingError(f"{name} must not be negative")
+            if knob.metadata == POSITIVE and schedule.smallest == 0:
+                raise SettingError(f"{name} must be positive")
+            if knob.metadata == SHARE and schedule.largest > 1:
+                raise SettingError(f"{name} is a share: at most 1")
+
+
+KNOBS = [setting.name for setting in fields(ObjectiveConfig) if setting.metadata]
+
+
+class Knobs:
+    """Values of the schedules of an objective at one time, by their names.
+
+    What is not given has the value that its schedule ends with by default: no dropout.
+    """
+
+    def __init__(self, **values: float) -> None:
+        defaults = {name: getattr(ObjectiveConfig(), name).at(math.inf) for name in KNOBS}
+        if values.keys() - defaults.keys():
+            raise TypeError(f"knobs are {', '.join(KNOBS)}, not {', '.join(values)}")
+        self.values = defaults | values
+
+    def __getattr__(self, name: str) -> float:
+        if name not in KNOBS:
+            raise AttributeError(name)
+        return self.values[name]
 
 
 @dataclass(frozen=True)
@@ -255,9 +261,9 @@ class RunConfig:
     task: Task = "text"
 
     def __post_init__(self) -> None:
-        if any(self.objective.context_dropout.ends) and not self.model.word_scores:
+        if self.objective.context_dropout.largest > 0 and not self.model.word_scores:
             raise SettingError("objective.context_dropout needs model.word_scores true")
-        if any(self.objective.phrase_model.ends) and not self.model.has_phrases:
+        if self.objective.phrase_model.largest > 0 and not self.model.has_phrases:
             raise SettingError("objective.phrase_model needs model.posterior semi-markov")
 
     def as_dict(self) -> dict[str, Any]:
@@ -280,8 +286,9 @@ class RunConfig:
                 raise SettingError(f"{name} is missing")
             if isinstance(default, dict) and not isinstance(values[name], dict):
                 raise SettingError(f"{name} is a group of settings, not {values[name]!r}")
-        parts = values | {"objective": settings_of_earlier_versions(values["objective"])}
-        parts["machine"] = {name: parts.pop(name) for name in asdict(MachineConfig())}
+        machine = {name: values[name] for name in asdict(MachineConfig())}
+        parts = {name: value for name, value in values.items() if name not in machine}
+        parts |= {"machine": machine, "objective": settings_of_earlier_versions(parts["objective"])}
         parser = ArgumentParser(exit_on_error=False)
         parser.add_class_arguments(cls)
         try:
@@ -292,10 +299,11 @@ class RunConfig:
 
     def differences(self, other: RunConfig) -> list[str]:
         """Dotted names of settings that differ."""
-        parts, others = asdict(self), asdict(other)
-        different = ["task"] if parts.pop("task") != others["task"] else []
-        for part, values in parts.items():
-            different += [f"{part}.{n}" for n in values if values[n] != others[part][n]]
+        different = ["task"] if self.task != other.task else []
+        for part in (part.name for part in fields(self) if part.name != "task"):
+            mine, others = getattr(self, part), getattr(other, part)
+            names = [setting.name for setting in fields(mine)]
+            different += [f"{part}.{n}" for n in names if getattr(mine, n) != getattr(others, n)]
         return different
 
     def conflicts(self, before: RunConfig) -> list[str]:

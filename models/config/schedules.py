@@ -29,22 +29,28 @@ class Schedule:
     def __post_init__(self) -> None:
         if self.epochs < 0 or self.after < 0:
             raise SettingError(f"a schedule cannot take {min(self.epochs, self.after)} epochs")
-        if len({*self.ends}) > 1 and not (self.epochs or self.after):
+        if self._end != self.start and not (self.epochs or self.after):
             raise SettingError("a schedule with an end needs epochs, or after, to get there")
-        if self.shape == "geometric" and min(self.ends) <= 0:
+        if self.shape == "geometric" and (self.start <= 0 or self._end <= 0):
             raise SettingError("a geometric schedule needs a positive start and end")
 
     @property
-    def ends(self) -> tuple[float, float]:
-        """Its first value and its last."""
-        return self.start, self.start if self.end is None else self.end
+    def _end(self) -> float:
+        return self.start if self.end is None else self.end
+
+    @property
+    def smallest(self) -> float:
+        return min(self.start, self._end)
+
+    @property
+    def largest(self) -> float:
+        return max(self.start, self._end)
 
     def at(self, epoch: float) -> float:
         """The value after so many epochs, fractions counted."""
-        start, end = self.ends
         if epoch < self.after:
-            return start
+            return self.start
         way = min((epoch - self.after) / self.epochs, 1.0) if self.epochs else 1.0
         if self.shape == "geometric":
-            return float(start * (end / start) ** way)
-        return start + way * (end - start)
+            return float(self.start * (self._end / self.start) ** way)
+        return self.start + way * (self._end - self.start)

@@ -100,7 +100,7 @@ class TrainingModule(lightning.LightningModule):
         self.cpu_seconds += time.process_time() - self._step_began
         if self.global_step % LOG_EVERY == 0:
             measured = {"train/loss": self._loss, "train/gradient_norm": self._gradient_norm}
-            self.record(measured | {f"knobs/{k}": v for k, v in asdict(self._knobs).items()})
+            self.record(measured | {f"knobs/{k}": v for k, v in self._knobs.values.items()})
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         return torch.optim.Adam(self.parameters(), lr=self.config.training.learning_rate)
