@@ -161,10 +161,24 @@ def test_what_others_train_is_waited_for(asked, started):
     assert ("rnnlm-0", "training") not in started.stages
 
 
+@pytest.fixture
+def handled():
+    """Lets a signal be heeded even where the tests ignore it, as under `nohup`, until the end."""
+    before = {}
+
+    def handle(number, handler=signal.default_int_handler):
+        before[number] = signal.signal(number, handler)
+        return handler
+
+    yield handle
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_reaches_the_processes(number, asked, monkeypatch):
+def test_a_signal_reaches_the_processes(number, asked, monkeypatch, handled):
     """They end, others are not started, and handlers are as before."""
-    before = signal.getsignal(number)
+    before = handled(number)
     sleeping = [sys.executable, "-c", SLEEP]
     monkeypatch.setattr(module, "_started", lambda stage, run: subprocess.Popen(sleeping))
     runner = Runner(asked, 2)
@@ -180,6 +194,15 @@ def test_a_signal_reaches_the_processes(number, asked, monkeypatch):
     assert signal.getsignal(number) == before
     assert [process.returncode for process in processes] == [-signal.SIGTERM] * 2
     assert states(runner) == {"rnnlm-0": STOPPED, "gumbel-0": STOPPED, "gumbel-1": WAITING}
+
+
+def test_an_ignored_signal_stops_nothing(asked, started, handled):
+    """Under `nohup` a study goes on when its terminal is closed."""
+    handled(signal.SIGHUP, signal.SIG_IGN)
+    runner = Runner(asked, 1)
+    runner.run(lambda jobs: os.kill(os.getpid(), signal.SIGHUP))
+    assert runner.signals == []
+    assert states(runner) == dict.fromkeys(by_name(asked), DONE)
 
 
 def test_an_error_leaves_no_process_behind(asked, monkeypatch):
