@@ -67,10 +67,12 @@ demo: setup
 	($(TRAIN)/demo-rnnlm.yaml --run runs/demo-rnnlm && $(MODELS) evaluate runs/demo-rnnlm --threads 1) \
 		> runs/demo-rnnlm.log 2>&1 & $(TRAIN)/demo.yaml --run runs/demo && wait $$!
 	@tail -n 7 runs/demo-rnnlm.log
-	$(MODELS) evaluate runs/demo --samples 20 --show 8 --control 20
 	@echo 'One table, three templates:'
 	echo '$(DEMO_TABLE)' | $(MODELS) generate runs/demo --num-templates 3
-	$(MODELS) report runs/demo --compare runs/demo-rnnlm
+	@echo 'Evaluating it, while a page about both is made:'
+	$(MODELS) report runs/demo --compare runs/demo-rnnlm > runs/demo-report.log 2>&1 & \
+		$(MODELS) evaluate runs/demo --samples 20 --show 8 --control 20 && wait $$!
+	@tail -n 1 runs/demo-report.log
 	@echo
 	@echo 'What to try next:'
 	@echo '  open runs/demo/report.html in a browser'

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from models.data.sources import EncodedSource
 from models.data.vocabulary import PAD, START, UNKNOWN, Vocabulary
@@ -122,8 +121,8 @@ def collate_sources(sources: Sequence[EncodedSource]) -> Source:
 
 def padded(rows: Sequence[Sequence[int]]) -> Tensor:
     """Rows as one tensor [B, T], with `PAD` beyond each row's end."""
-    tensors = [torch.tensor(row, dtype=torch.long) for row in rows]
-    return pad_sequence(tensors, batch_first=True, padding_value=PAD)
+    width = max(map(len, rows))
+    return torch.tensor([[*row, *[PAD] * (width - len(row))] for row in rows], dtype=torch.long)
 
 
 def in_order(sentences: Sequence[Encoded], batch_size: int) -> list[Batch]:
