@@ -6,6 +6,7 @@
     runs:
       reinforce:                                # a group: runs that differ by their seed alone
         label: REINFORCE                        # what tables call it
+        config: models/configs/e2e.yaml         # in place of the file that all share
         seeds: [0, 1, 2]
         settings: {objective: {estimator: reinforce-ms}}
       beta:                                     # as many groups as there are combinations
@@ -33,7 +34,7 @@ from models.errors import DataError, SettingError, meant
 from models.files import read_text
 
 KEYS = ("config", "evaluate", "score", "runs")
-GROUP_KEYS = ("label", "seeds", "settings", "grid")
+GROUP_KEYS = ("label", "config", "seeds", "settings", "grid")
 NAME = re.compile(r"[\w.+-]+")  # of a group: part of the name of a folder
 
 Settle = Callable[[Sequence[str]], RunConfig]  # what arguments of `train` mean, or a SettingError
@@ -109,10 +110,11 @@ def _runs(
     content: dict[str, Any], folder: Path, results: Path, settle: Settle
 ) -> Iterator[StudyRun]:
     """Each in its folder or, where that is missing, in that of its results, if they were kept."""
-    shared = (f"--config={content['config']}",) if content.get("config") else ()
     for group, given in _mapping("runs", content.get("runs")).items():
         where = f"runs.{group}"
         about = _mapping(where, given, GROUP_KEYS)
+        file = about.get("config", content.get("config"))
+        shared = (f"--config={file}",) if file else ()
         settings = tuple(as_options(_mapping(f"{where}.settings", about.get("settings", {}))))
         seeds = about.get("seeds", [0])
         if not _distinct(seeds) or not all(type(seed) is int and seed >= 0 for seed in seeds):

@@ -27,6 +27,7 @@ EVALUATED = {
 }
 PERCENTAGES = {  # of an evaluation; as those of `score` they are fractions in the file
     "recovery": {"v_measure": "NMI"},
+    "boundaries": {"f1": "boundary F1"},
     "control": {
         "slot_errors": "slot errors",
         "slot_errors_under_templates": "under templates",
@@ -63,7 +64,7 @@ def evaluated(study: Study, run: StudyRun) -> Values:
     found = read_json(evaluation_path(study, run))
     values = {name: found["scores"][key] for key, name in EVALUATED.items()} | training
     for part, names in PERCENTAGES.items():
-        values |= {name: 100 * found[part][key] for key, name in names.items() if found[part]}
+        values |= {n: 100 * found[part][key] for key, n in names.items() if found.get(part)}
     return values
 
 

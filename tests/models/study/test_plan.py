@@ -51,6 +51,12 @@ def test_groups_and_seeds(tmp_path):
     assert study.evaluate is study.score is None
 
 
+def test_a_group_may_have_a_file_of_settings_of_its_own(tmp_path):
+    groups = {"phrases": {"config": "models/configs/demo-phrases.yaml"}, "words": {}}
+    study = read({"config": "models/configs/demo.yaml", "runs": groups}, tmp_path)
+    assert [run.config.model.posterior for run in study.runs] == ["semi-markov", "linear-chain"]
+
+
 def test_a_grid_has_all_combinations(tmp_path):
     grid = {"objective.estimator": ["simple", "rloo"], "model.num_states": [3, 4]}
     study = read({"runs": {"a": {"label": "A", "seeds": [0, 1], "grid": grid}}}, tmp_path)
@@ -107,7 +113,7 @@ def test_what_is_wrong_is_told_in_a_line(content, told, tmp_path):
 
 
 def test_there_are_files():
-    assert {"table1", "demo", "data2text", "captions"} == {path.stem for path in FILES}
+    assert {"table1", "demo", "data2text", "captions", "phrases"} == {path.stem for path in FILES}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
