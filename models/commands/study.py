@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from jsonargparse import ArgumentParser
-from jsonargparse.typing import PositiveInt
+from jsonargparse.typing import NonNegativeInt, PositiveInt
 
 from models.commands import Parser
 from models.commands.train import settings_reader
 from models.errors import DataError, SettingError, StoppedError, StudyFailedError
 from models.study.plan import Study, read_study
 
-USAGE = "study FILE [--processes N] [--folder DIR] [--report] [--keep]"
+USAGE = "study FILE [--processes N] [--folder DIR] [--seeds N ...] [--report] [--keep]"
 DETAILS = """\
 The file names settings that all runs share, groups of runs with settings of their own, and their
 seeds; models/studies/ has some, and models/study/plan.py says what can be in one. Each run is an
@@ -34,6 +35,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("file", type=str, help="The study.")
     add("--processes", type=PositiveInt, default=1, help="Runs at a time, on a thread each.")
     add("--folder", type=str | None, help="Where its runs are; default runs/studies/NAME.")
+    add("--seeds", type=NonNegativeInt, nargs="+", help="Only runs with these seeds.")
     add("--report", action="store_true", help="Compare what is there: FOLDER/report.md and plots.")
     add("--keep", action="store_true", help="Keep the results of what is done beside the file.")
 
@@ -42,6 +44,11 @@ def run(options: Any) -> None:
     path = Path(options.file)
     folder = Path(options.folder) if options.folder else RUNS / path.stem
     study = read_study(path, folder, settings_reader())
+    if options.seeds:
+        runs = tuple(own for own in study.runs if own.seed in options.seeds)
+        if not runs:
+            raise SettingError(f"no run of {path} has the seeds {options.seeds}")
+        study = replace(study, runs=runs)
     _check_stages(study)
     if options.keep:
         from models.study.kept import keep_results
@@ -79,6 +86,7 @@ def _carry_out(study: Study, options: Any) -> None:
         runner.run(show)
     done = sum(job.state == DONE for job in runner.jobs)
     again = f"study {study.path}" + (f" --folder {options.folder}" if options.folder else "")
+    again += f" --seeds {' '.join(map(str, options.seeds))}" if options.seeds else ""
     if runner.signals:
         raise StoppedError(runner.signals[0], f"{done} of {len(runner.jobs)} runs", again)
     problems = [f"{job.run.name} {job.state}: {job.problem}" for job in runner.jobs if job.problem]

@@ -30,7 +30,7 @@ def write_report(study: Study) -> Path:
     metric, minutes = nll_metric(study.runs), tables.budget_minutes(ended)
     for across, name in PLOTS.items() if drawn else ():
         write_text(study.folder / name, plot(drawn, metric, across))
-    first = next((evaluation_path(study, runs[0]) for runs in ended.values()), None)
+    evaluated = [evaluation_path(study, runs[0]) for runs in ended.values() if study.evaluate]
     page = template(PAGE, command=shlex.join).render(
         study=study,
         split=split(study),
@@ -38,8 +38,8 @@ def write_report(study: Study) -> Path:
         left_out=left_out,
         metric=metric,
         minutes=minutes,
-        evaluation=read_json(first) if first and study.evaluate is not None else None,
-        results=tables.table(ended, partial(tables.evaluated, study)),
+        evaluation=read_json(evaluated[0]) if evaluated else None,
+        results=tables.table(ended, partial(tables.evaluated, study)) if evaluated else None,
         scores=tables.table(ended, tables.scored) if study.score is not None else None,
         budget=tables.table(ended, partial(tables.after_budgets, metric, minutes or 0.0)),
         nats=tables.nats_table(ended),

@@ -57,12 +57,9 @@ def table(groups: Groups, measure: Callable[[StudyRun], Values]) -> Rows:
 
 
 def evaluated(study: Study, run: StudyRun) -> Values:
-    """What was measured after training, and how long that took."""
-    training = {"CPU min": next(reversed(cpu_minutes(run)), None)}
-    if study.evaluate is None:
-        return training
+    """What was measured after training."""
     found = read_json(evaluation_path(study, run))
-    values = {name: found["scores"][key] for key, name in EVALUATED.items()} | training
+    values = {name: found["scores"][key] for key, name in EVALUATED.items()}
     for part, names in PERCENTAGES.items():
         values |= {n: 100 * found[part][key] for key, n in names.items() if found.get(part)}
     return values
@@ -91,9 +88,10 @@ def budget_minutes(groups: Groups) -> float | None:
 
 
 def after_budgets(metric: str, minutes: float, run: StudyRun) -> Values:
-    """The metric after equal CPU times."""
+    """How long training took, and the metric after equal CPU times."""
     times = {f"{name}: {share * minutes:.3g} min": share for name, share in BUDGETS.items()}
-    return {name: value_at(run, metric, share * minutes) for name, share in times.items()}
+    values = {name: value_at(run, metric, share * minutes) for name, share in times.items()}
+    return {"CPU min": next(reversed(cpu_minutes(run)), None)} | values
 
 
 def value_at(run: StudyRun, metric: str, minutes: float) -> float | None:

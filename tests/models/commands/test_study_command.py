@@ -48,6 +48,16 @@ def file(tmp_path):
     return path
 
 
+def test_some_seeds(tmp_path, capsys):
+    path = tmp_path / "seeds.yaml"
+    path.write_text(yaml.safe_dump({"runs": {"a": {"seeds": [0, 1, 2]}, "b": {"seeds": [3]}}}))
+    study(path, "--folder", tmp_path, "--report", "--seeds", 1, 3)
+    left = (tmp_path / "report.md").read_text().partition("### Not in the tables")[2]
+    assert [line.split(":")[0] for line in left.splitlines() if line] == ["- a-1", "- b-3"]
+    assert exit_code(path, "--report", "--seeds", 4) == 2
+    assert "no run of" in capsys.readouterr().err
+
+
 def test_stopped_and_resumed(file, tmp_path, capsys, monkeypatch):
     """After its first epoch a run is stopped with the study; both go on to the end."""
     folder = tmp_path / "runs"
