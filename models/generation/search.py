@@ -6,6 +6,7 @@ sentence of the batch has ended, and after `max_words` words in any case.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -76,8 +77,10 @@ def write(
     decoding: Decoding,
     templates: Sequence[Sequence[int]] | None = None,
     copied_only: Sequence[int] = (),
-) -> list[Written]:
-    """A sentence for each source, under the template of the same place if there are any.
+) -> list[list[Written]]:
+    """What is written for each source, under the template of the same place if there are any.
+
+    That is one sentence or, of a beam, all that have ended, the best first.
 
     Words `copied_only`, such as key marks, are not written where the source does not say them.
     """
@@ -92,9 +95,14 @@ def write(
         if texts.ended.all():
             break
         position = stepper.advance(position.select(rows), words, choices)
-    answers = _final_ranks(stepper, texts, decoding.length_penalty)  # [B, W]
-    first = torch.arange(0, answers.numel(), answers.shape[-1], device=answers.device)
-    return texts.select(first + answers.argmax(-1)).written(stepper)
+    ranks = _final_ranks(stepper, texts, decoding.length_penalty)  # [B, W]
+    written = iter(texts.written(stepper))
+    found = []
+    for own in ranks.tolist():
+        rivals = [(-rank, place, next(written)) for place, rank in enumerate(own)]
+        ended = [text for rank, _, text in sorted(rivals) if rank < math.inf]
+        found.append(ended or [rivals[0][-1]])
+    return found
 
 
 def _one_each(

@@ -145,7 +145,7 @@ def _lists(*tensors: torch.Tensor) -> list[list[list[float]]]:
 def texts(model, decoding, templates=None, sources=SOURCES) -> list[Written]:
     """What is written from the sources."""
     torch.manual_seed(0)
-    return write(model, collate_sources(sources), decoding, templates)
+    return [best for best, *_ in write(model, collate_sources(sources), decoding, templates)]
 
 
 def with_bias(word: int, bias: float, seed: int = 0):

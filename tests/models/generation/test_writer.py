@@ -14,7 +14,7 @@ from models.data.tasks import encode_pair
 from models.data.vocabulary import MARKS
 from models.errors import RunError
 from models.generation import writer as writer_module
-from models.generation.search import Decoding
+from models.generation.search import Decoding, Written
 from models.generation.writer import Sentence, Writer
 from tests.models.generation.runs import copying_run, small_corpus, untrained_run
 
@@ -121,6 +121,17 @@ def test_a_run_of_marks_is_one_value(writer):
     copied = Writer(copying_run()).write([request._replace(items=request.items[:3])], [[1] * 4])
     assert copied[0].words == ("_name_",) * 4
     assert copied[0].text == "Zum Roten Ross"
+
+
+def test_of_a_beam_the_first_that_quotes_most_of_the_table(monkeypatch, writer):
+    request = writer.from_table(parse_table("name[The Anchor], food[Thai], area[old town]"))
+    numbers = map(writer.trained.vocabulary.words.number, ("_name_", "old", "town", "."))
+    mark, old, town, sign = numbers
+    found = [[sign], [mark, sign], [mark, old, town], [old, town, sign, mark], [mark, town]]
+    ended = [Written(words, (0,) * len(words), -1.0 - len(words), True) for words in found]
+    monkeypatch.setattr(writer_module, "write", lambda *_: [ended, ended[:2], ended[:1]])
+    best = [sentence.words for sentence in writer.write([request] * 3)]
+    assert best == [("_name_", "old", "town"), ("_name_", "."), (".",)]
 
 
 def test_paraphrases():
