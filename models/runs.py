@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from models.config import RunConfig
 from models.corpora import open_corpus
 from models.data.corpus import Corpus
 from models.data.sources import SourceVocabulary
+from models.data.tables import values_by_key
 from models.data.tasks import corpus_vocabulary
 from models.data.vocabulary import Vocabulary
 from models.errors import DataError, RunError
@@ -41,6 +43,14 @@ class TrainedRun:
     step: int
     folder: Path
     checkpoint: str
+    saved_values: dict[str, list[str]] | None = None  # earlier versions did not save them
+
+    @cached_property
+    def values(self) -> dict[str, list[str]]:
+        """The values that each key has in the tables of training, the most frequent first."""
+        if self.saved_values is not None:
+            return self.saved_values
+        return values_by_key(example.table for example in self.corpus().splits["train"])
 
     def corpus(self) -> Corpus:
         """What it was trained on; an error if that has changed since."""
@@ -60,8 +70,8 @@ def load_run(run: Path, checkpoint: str) -> TrainedRun:
         vocabulary = SourceVocabulary(Vocabulary(about["words"]), Vocabulary(about["keys"]))
         model = build_model(config, vocabulary)
         model.load_state_dict({k.removeprefix(PREFIX): v for k, v in saved["state_dict"].items()})
-        casing, step = about["casing"], saved["global_step"]
-    return TrainedRun(config, vocabulary, casing, model.eval(), step, run, checkpoint)
+        casing, step, values = about["casing"], saved["global_step"], about.get("values")
+    return TrainedRun(config, vocabulary, casing, model.eval(), step, run, checkpoint, values)
 
 
 def unwatched(values: Sequence[Any], what: str) -> Iterable[Any]:

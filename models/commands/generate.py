@@ -28,10 +28,11 @@ DETAILS = """\
 Writes a sentence for each line of the input, in its order. For a data2text run a line is a table,
   name[The Vaults], eatType[pub]      or      {"name": "The Vaults", "eatType": "pub"}
 and for a paraphrase run a sentence. Templates are those of the training sentences: see
-`python -m models templates`. Of several, that of the best sentence is taken: one that quotes more,
-then one that leaves the model surer of the table, is likelier per word, and has fewer words that it
-would read in another state. With --json, `fitness` holds `table_log_prob`, log p(table | sentence)
-among the tables with one other value, and `misread`, the number of such words.
+`python -m models templates`. Of several templates, and of what a beam finds about a table, the best
+sentence is taken: one that quotes more, then one that leaves the model surer of the table, is
+likelier per word, and has fewer words that it would read in another state. With --json, `fitness`
+holds `table_log_prob`, log p(table | sentence) among the tables with one other value, and
+`misread`, the number of such words.
   echo 'name[The Vaults], eatType[pub]' | python -m models generate RUN --num-templates 3
   python -m models generate RUN --split test --folder DIR   # what `score` needs"""
 

@@ -26,7 +26,7 @@ NUMBER = re.compile(r"@(\d+)")
 class Answer(NamedTuple):
     sentence: Sentence
     template: StoredTemplate | None = None  # that it was written under
-    fitness: Fitness | None = None  # if templates competed
+    fitness: Fitness | None = None  # if sentences competed
 
 
 Answering = Callable[[Sequence[Request]], Iterator[list[Answer] | SettingError]]
@@ -34,7 +34,7 @@ Answering = Callable[[Sequence[Request]], Iterator[list[Answer] | SettingError]]
 
 def freely(writer: Writer) -> Answering:
     """The model chooses the states."""
-    return lambda requests: ([Answer(sentence)] for sentence in writer.write(requests))
+    return lambda requests: ([answer] for answer in write_freely(writer, requests))
 
 
 def under(writer: Writer, states: Sequence[int], stored: StoredTemplate | None = None) -> Answering:
@@ -52,7 +52,7 @@ def like(writer: Writer, bank: TemplateBank, pattern: str) -> Answering:
         templates = fitting(bank, request, pattern)
         if not templates:
             return SettingError(f"no stored template is like {pattern!r}")
-        return write_under_each(writer, bank, request, templates)[:1]
+        return write_under_each(writer, request, templates)[:1]
 
     return lambda requests: map(one, requests)
 
@@ -105,13 +105,36 @@ def fitting(
     return found
 
 
+def write_freely(writer: Writer, requests: Sequence[Request]) -> Iterator[Answer]:
+    """Sentences in states of the model's choice.
+
+    Of all that a beam has found about a table, the best, if the model has templates to read it by.
+    """
+    for request, found in zip(requests, writer.alternatives(requests), strict=True):
+        if len(found) > 1 and request.table and writer.trained.model.latent:
+            yield best_first(writer, request, found, [None] * len(found))[0]
+        else:
+            yield Answer(found[0])
+
+
 def write_under_each(
-    writer: Writer, bank: TemplateBank, request: Request, templates: Sequence[StoredTemplate]
+    writer: Writer, request: Request, templates: Sequence[StoredTemplate]
 ) -> list[Answer]:
-    """The request under each template, the best sentence first.
+    """The request under each template, the best sentence first."""
+    sentences = writer.write([request] * len(templates), [t.states for t in templates])
+    return best_first(writer, request, sentences, templates)
+
+
+def best_first(
+    writer: Writer,
+    request: Request,
+    sentences: Sequence[Sentence],
+    templates: Sequence[StoredTemplate | None],
+) -> list[Answer]:
+    """Answers to one request, the best first.
 
     Better is who quotes more of the source; then who leaves the model surer of the table, is
-    likelier per word, and is read in the states of the template.
+    likelier per word, and is read in the states that it was written in.
     """
 
     def quality(answer: Answer) -> tuple[int, float]:
@@ -123,8 +146,7 @@ def write_under_each(
         table_log_prob, misread = answer.fitness or (0.0, 0)
         return quoted, table_log_prob + FORM * (likely - misread)
 
-    sentences = writer.write([request] * len(templates), [t.states for t in templates])
-    found = fitness(writer.trained, request.table, sentences, bank.values)
+    found = fitness(writer.trained, request.table, sentences)
     return sorted(map(Answer, sentences, templates, found), key=quality, reverse=True)
 
 
@@ -137,7 +159,7 @@ def write_differently(
     sentences, if there are enough that differ, as far from one another as can be.
     """
     templates = fitting(bank, request, least=number)
-    every = write_under_each(writer, bank, request, templates)
+    every = write_under_each(writer, request, templates)
     orders: dict[tuple[str, ...], Answer] = {}
     for answer in every:
         orders.setdefault(quoted_order(answer.sentence.words, request.table), answer)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from models.data.corpus import Example
 from models.data.tables import Table, quoted_order
-from models.generation.answers import Answer, write_differently
+from models.generation.answers import Answer, write_differently, write_freely
 from models.generation.writer import Sentence, Writer
 from models.metrics.slot_errors import corpus_slot_errors
 from models.restaurants.slots import corpus_restaurant_errors, slot_order
@@ -35,7 +35,7 @@ def measure_control(
     """Tells every table once freely, and under three different templates."""
     built_in = writer.trained.config.data.corpus == "synthetic"  # which has rules of its own
     requests = [writer.from_table(table) for table in tables]
-    free = writer.write(requests)
+    free = [answer.sentence for answer in write_freely(writer, requests)]
     told: list[tuple[Table, Answer]] = []
     different = 0
     for request in watch(requests, "tables under templates"):

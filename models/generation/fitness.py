@@ -39,14 +39,9 @@ class Fitness(NamedTuple):
     misread: int  # words whose best state is not the one that they were written in
 
 
-def fitness(
-    trained: TrainedRun,
-    table: Table,
-    sentences: Sequence[Sentence],
-    values: Mapping[str, Sequence[str]],
-) -> list[Fitness]:
-    """How well each sentence fits, given the `values` that each key has in tables."""
-    others = list(tables_like(table, values, trained.vocabulary.words))
+def fitness(trained: TrainedRun, table: Table, sentences: Sequence[Sentence]) -> list[Fitness]:
+    """How well each sentence fits."""
+    others = list(tables_like(table, trained.values, trained.vocabulary.words))
     log_probs = [0.0] * len(sentences)
     if others and sentences:  # all are scored at once, under one table after the other
         scores = torch.stack([_log_joint(trained, each, sentences) for each in (table, *others)])

@@ -10,7 +10,7 @@ from models.config import Decoding
 from models.data.batches import collate_sources
 from models.data.corpus import Example, grouped
 from models.data.sources import EncodedSource, Item, bag_items, table_items
-from models.data.tables import Table, format_table, key_mark, quoted_order
+from models.data.tables import Table, format_table, key_mark
 from models.data.tokens import tokenise
 from models.errors import RunError, SettingError
 from models.files import write_text
@@ -100,33 +100,31 @@ class Writer:
     def write(
         self, requests: Sequence[Request], templates: Sequence[Sequence[int]] | None = None
     ) -> list[Sentence]:
-        """A sentence for each request, under the template of the same place if there are any.
+        """A sentence for each request, under the template of the same place if there are any."""
+        return [best for best, *_ in self.alternatives(requests, templates)]
 
-        Of what a beam has found, that is the best of those that quote most of their table.
-        """
+    def alternatives(
+        self, requests: Sequence[Request], templates: Sequence[Sequence[int]] | None = None
+    ) -> list[list[Sentence]]:
+        """As `write`, with all sentences that a beam has found, the best first."""
         size = BATCH
         if self.decoding.method == "beam":  # each beginning goes on with so many states
             states = self.decoding.beam if templates is None else 1
             size = max(1, LARGE_BATCH // (self.decoding.beam * states))
-        found: list[Sentence] = []
+        found: list[list[Sentence]] = []
         for start in range(0, len(requests), size):
             part = requests[start : start + size]
             own = templates and templates[start : start + size]
             sources = [self.trained.vocabulary.encode(request.items) for request in part]
             batch = collate_sources(sources)
             written = write(self.trained.model, batch, self.decoding, own, self._marks)
-            found += map(self._sentence, part, sources, written)
+            for request, source, rivals in zip(part, sources, written, strict=True):
+                found.append([self._sentence(request, source, rival) for rival in rivals])
         return found
 
-    def _sentence(
-        self, request: Request, source: EncodedSource, found: Sequence[Written]
-    ) -> Sentence:
-        """Of what was found, best first, the first of those that quote most of the table."""
+    def _sentence(self, request: Request, source: EncodedSource, written: Written) -> Sentence:
         spelled = [*self.trained.vocabulary.words.words, *source.new_words]
-        texts = [tuple(spelled[number] for number in written.words) for written in found]
-        quoted = [len(quoted_order(words, request.table)) for words in texts]
-        best = quoted.index(max(quoted))
-        words, written = texts[best], found[best]
+        words = tuple(spelled[number] for number in written.words)
         text = text_about(words, request.table, self.trained.casing)
         states = written.states if self.trained.model.latent else ()
         return Sentence(text, words, states, written.log_prob)

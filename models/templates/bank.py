@@ -7,7 +7,7 @@ are numbered from 0, the most frequent first; of equals, the earlier.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -32,8 +32,7 @@ class StoredTemplate:
 class TemplateBank:
     """Made from the templates of all sentences and the keys of their tables, in the same order.
 
-    The `fingerprint` tells what the templates come from; `values` are those that each key has in
-    the tables, the most frequent first.
+    The `fingerprint` tells what the templates come from.
     """
 
     def __init__(
@@ -42,7 +41,6 @@ class TemplateBank:
         key_sets: Iterable[Iterable[str]],
         num_states: int,
         fingerprint: str = "",
-        values: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         states = (own if isinstance(own, tuple) else tuple(own) for own in templates)
         every = [(own, frozenset(keys)) for own, keys in zip(states, key_sets, strict=True)]
@@ -52,7 +50,7 @@ class TemplateBank:
             StoredTemplate(n, *own, counts[own], first[own]) for own, n in numbers.items()
         ]
         self.sentences = [numbers[own] for own in every]  # the template of each training sentence
-        self.num_states, self.fingerprint, self.values = num_states, fingerprint, values or {}
+        self.num_states, self.fingerprint = num_states, fingerprint
         strangers = {s for states, _ in counts for s in states if not 0 <= s < num_states}
         if strangers:
             raise ValueError(f"state {min(strangers)} is not one of {num_states}, numbered from 0")
@@ -63,7 +61,6 @@ class TemplateBank:
             "num_states": self.num_states,
             "templates": [_entry(template) for template in self],
             "sentences": self.sentences,
-            "values": self.values,
         }
         write_json(path, content, indent=None)
 
@@ -77,8 +74,7 @@ class TemplateBank:
             stored = {i: _read_entry(*entry) for i, entry in enumerate(content["templates"])}
             every = [stored[number] for number in content["sentences"]]
             templates, keys = [own[0] for own in every], [own[1] for own in every]
-            about = int(content["num_states"]), str(content["fingerprint"]), dict(content["values"])
-            return cls(templates, keys, *about)
+            return cls(templates, keys, int(content["num_states"]), str(content["fingerprint"]))
         except Exception as error:  # damage shows in many ways, all of them the file's fault
             raise RunError(f"{path} is damaged, or no bank of templates; {make} again") from error
 

@@ -9,7 +9,6 @@ import torch
 
 from models.data.batches import encode, in_order
 from models.data.corpus import Corpus, Example
-from models.data.tables import values_by_key
 from models.errors import RunError
 from models.locks import locked
 from models.runs import TrainedRun, Watch, unwatched
@@ -60,9 +59,8 @@ def run_templates(
         pass  # missing or damaged: it is made again
     with locked(trained.folder):
         examples = (corpus or trained.corpus()).splits["train"]
-        tables, num_states = [e.table for e in examples], trained.config.model.num_states
-        templates, keys = map_templates(trained, examples, watch), map(dict, tables)
-        bank = TemplateBank(templates, keys, num_states, fingerprint, values_by_key(tables))
+        templates, keys = map_templates(trained, examples, watch), [dict(e.table) for e in examples]
+        bank = TemplateBank(templates, keys, trained.config.model.num_states, fingerprint)
         bank.save(path)
         return bank
 

@@ -21,6 +21,7 @@ from torch.utils.data import DataLoader
 from models.config import RunConfig
 from models.data.batches import Batch, BucketedLoader, Encoded, collate, in_order
 from models.data.corpus import Corpus, spread
+from models.data.tables import values_by_key
 from models.data.tasks import corpus_vocabulary, encode_task
 from models.data.tokens import learn_casing
 from models.errors import RunError, SettingError
@@ -55,8 +56,9 @@ def fit(config: RunConfig, corpus: Corpus, run: Path, resume: bool = False) -> T
         if machine.threads:
             torch.set_num_threads(machine.threads)
         lightning.seed_everything(settings.seed, verbose=False)
-        casing = learn_casing(corpus.splits["train"])
-        module = TrainingModule(config, vocabulary, casing, steps_per_epoch=len(loader))
+        train = corpus.splits["train"]
+        known = {"casing": learn_casing(train), "values": values_by_key(e.table for e in train)}
+        module = TrainingModule(config, vocabulary, known, steps_per_epoch=len(loader))
         _check_exact(module, max(map(len, sentences)))
         content = yaml.safe_dump(config.as_dict(), sort_keys=False)
         rank_zero_only(write_text)(run / "config.yaml", content)

@@ -33,18 +33,19 @@ class TrainingModule(lightning.LightningModule):
     """Trains a template VAE with the estimator of its configuration.
 
     Every step draws from a seed made of the run's seed and the step's number: a run that was
-    stopped goes on with the draws it would have made.
+    stopped goes on with the draws it would have made. What is known `about_sentences`, beside their
+    words, is saved with the model for those who write with it.
     """
 
     def __init__(
         self,
         config: RunConfig,
         vocabulary: SourceVocabulary,
-        casing: dict[str, str],
+        about_sentences: dict[str, Any],
         steps_per_epoch: int,
     ) -> None:
         super().__init__()
-        self.config, self.vocabulary, self.casing = config, vocabulary, casing
+        self.config, self.vocabulary, self.about_sentences = config, vocabulary, about_sentences
         self.steps_per_epoch = steps_per_epoch
         self.objective = build_objective(config.objective)
         self.model = build_model(config, vocabulary)
@@ -131,7 +132,7 @@ class TrainingModule(lightning.LightningModule):
             "config": self.config.as_dict(),
             "words": self.vocabulary.words.real_words,
             "keys": self.vocabulary.keys.real_words,
-            "casing": self.casing,
+            **self.about_sentences,
             "version": __version__,
         }
 

@@ -10,8 +10,10 @@ import torch
 
 from models.config import ModelConfig, ObjectiveConfig, RunConfig
 from models.data.corpus import Corpus
+from models.data.tables import values_by_key
 from models.data.tasks import Task, corpus_vocabulary
 from models.data.tokens import learn_casing
+from models.data.vocabulary import END
 from models.restaurants.corpus import synthetic_corpus
 from models.runs import TrainedRun
 from models.vae.template_vae import build_model
@@ -38,7 +40,8 @@ def untrained_run(
     vocabulary = corpus_vocabulary(corpus)
     built = build_model(config, vocabulary).double().eval()
     casing = learn_casing(corpus.splits["train"])
-    return TrainedRun(config, vocabulary, casing, built, 0, folder, "best")
+    values = values_by_key(example.table for example in corpus.splits["train"])
+    return TrainedRun(config, vocabulary, casing, built, 0, folder, "best", values)
 
 
 def copying_run(folder: Path = Path("untrained")) -> TrainedRun:
@@ -47,4 +50,12 @@ def copying_run(folder: Path = Path("untrained")) -> TrainedRun:
     gate = trained.model.decoder.output.gate
     assert gate is not None
     torch.nn.init.constant_(gate.bias, 50.0)
+    return trained
+
+
+def ending_run() -> TrainedRun:
+    """Its sentences end soon, so that a beam has found several."""
+    trained = untrained_run()
+    with torch.no_grad():
+        trained.model.decoder.output.to_words.bias[END] += 8.0
     return trained

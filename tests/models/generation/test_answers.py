@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from models.data.tables import parse_table
+from models.data.tables import parse_table, quoted_order
 from models.errors import RunError, SettingError
-from models.generation.answers import as_asked, differently, freely, like, under
+from models.generation.answers import as_asked, best_first, differently, freely, like, under
+from models.generation.fitness import Fitness
 from models.generation.search import Decoding
 from models.generation.writer import Writer
 from models.templates.bank import TemplateBank
-from tests.models.generation.runs import small_corpus, untrained_run
+from tests.models.generation.runs import ending_run, small_corpus, untrained_run
 
 TABLES = [example.table for example in small_corpus().splits["test"][:3]]
 KEYS = [key for key, _ in TABLES[0]]
@@ -44,9 +45,39 @@ def numbers(answers):
     return [[a.template and a.template.number for a in each] for each in answers]
 
 
-def test_freely(writer, requests):
-    assert only(freely(writer)(requests)) == writer.write(requests)
-    assert numbers(freely(writer)(requests)) == [[None]] * 3
+def test_freely(requests):
+    writer = Writer(ending_run(), Decoding(beam=4, max_words=8))
+    found = writer.alternatives(requests)
+    for (answer,), request, own in zip(freely(writer)(requests), requests, found, strict=True):
+        assert len(own) > 1
+        assert answer == best_first(writer, request, own, [None] * len(own))[0]
+        assert (answer.sentence in own, answer.template) == (True, None)
+
+
+def test_the_surest_of_what_a_beam_has_found(requests, monkeypatch):
+    """Whatever the beam prefers, of those that quote as much; greedy sentences have no rivals."""
+    writer = Writer(ending_run(), Decoding(beam=4, max_words=8))
+
+    def last_is_best(trained, table, sentences):
+        return [Fitness(100.0 * place, 0) for place, _ in enumerate(sentences)]
+
+    monkeypatch.setattr("models.generation.answers.fitness", last_is_best)
+    expected = []
+    for request, own in zip(requests, writer.alternatives(requests), strict=True):
+        quoted = [len(quoted_order(sentence.words, request.table)) for sentence in own]
+        expected.append(max(zip(quoted, range(len(own)), own, strict=True))[-1])
+    assert only(freely(writer)(requests)) == expected != writer.write(requests)
+    greedy = Writer(writer.trained, Decoding("greedy", max_words=8))
+    assert only(freely(greedy)(requests)) == greedy.write(requests)
+
+
+def test_without_a_table_or_templates_the_beam_decides():
+    captions = Writer(untrained_run("paraphrase"), Decoding(beam=2, max_words=8))
+    language_model = Writer(untrained_run(estimator="rnnlm"), Decoding(beam=2, max_words=8))
+    rewritten = [captions.from_sentence("A dog sleeps."), captions.from_sentence("The old town.")]
+    tables = [language_model.from_table(table) for table in TABLES]
+    for writer, requests in ((captions, rewritten), (language_model, tables)):
+        assert only(freely(writer)(requests)) == writer.write(requests)
 
 
 def test_under_one_template(writer, requests):

@@ -52,10 +52,14 @@ class HandWriter:
             config=SimpleNamespace(data=SimpleNamespace(corpus=corpus)),
             model=FirstOrNot(),
             vocabulary=SimpleNamespace(words=VOCABULARY),
+            values={},
         )
 
     def from_table(self, table: Table) -> Request:
         return Request([], table)
+
+    def alternatives(self, requests: Sequence[Request]) -> list[list[Sentence]]:
+        return [[sentence] for sentence in self.write(requests)]
 
     def write(
         self, requests: Sequence[Request], templates: Sequence[States] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -41,8 +42,10 @@ def like(table, values=VALUES, vocabulary=None) -> list[Table]:
     return list(tables_like(table, values, vocabulary or small_corpus().vocabulary))
 
 
-def table_log_probs(*given) -> list[float]:
-    return [each.table_log_prob for each in fitness(*given)]
+def table_log_probs(trained, table, sentences, values=VALUES) -> list[float]:
+    """Given the `values` that each key has in tables."""
+    knowing = replace(trained, saved_values=values)
+    return [each.table_log_prob for each in fitness(knowing, table, sentences)]
 
 
 @torch.no_grad()
@@ -90,14 +93,14 @@ def test_as_the_decoder_says_word_by_word(model):
     for given in sentences:
         scores = torch.tensor([log_joint(trained, t, given) for t in tables], dtype=torch.double)
         expected.append(float(scores.log_softmax(0)[0]))
-    assert table_log_probs(trained, TABLE, sentences, VALUES) == pytest.approx(expected)
+    assert table_log_probs(trained, TABLE, sentences) == pytest.approx(expected)
     assert expected[2] == pytest.approx(-math.log(len(tables)))  # nothing said, nothing told
 
 
 def test_tables_that_differ_in_the_same_value_share_the_probability(trained):
     kinds = [(("name", "The Anchor"), ("eatType", kind)) for kind in VALUES["eatType"]]
     said = [sentence("the pub"), sentence("coffee shop near _name_")]
-    found = torch.tensor([table_log_probs(trained, table, said, VALUES) for table in kinds])
+    found = torch.tensor([table_log_probs(trained, table, said) for table in kinds])
     torch.testing.assert_close(found.exp().sum(0), torch.ones(2))
 
 
@@ -105,7 +108,7 @@ def test_a_value_that_is_said_is_certain_and_one_passed_over_may_be_any():
     """A model that copies cannot say what the table does not hold."""
     table = (("name", "The Anchor"), ("eatType", "pub"))
     said = [sentence("pub"), sentence("_name_"), sentence("bar")]
-    certain, silent, wrong = table_log_probs(copying_run(), table, said, VALUES)
+    certain, silent, wrong = table_log_probs(copying_run(), table, said)
     assert certain == pytest.approx(0, abs=1e-6)
     assert silent == pytest.approx(-math.log(3), abs=0.2)
     assert wrong < -10
@@ -115,7 +118,7 @@ def test_a_word_that_only_the_table_knows():
     """It can be copied from the table, and is an unknown word of all others."""
     table = (("name", "The Anchor"), ("eatType", "igloo"))
     said = [sentence("igloo"), sentence("pub")]
-    certain, wrong = table_log_probs(copying_run(), table, said, VALUES)
+    certain, wrong = table_log_probs(copying_run(), table, said)
     assert certain == pytest.approx(0, abs=1e-6)
     assert wrong < -10
 
@@ -124,15 +127,15 @@ def test_in_single_precision(trained):
     single = untrained_run()
     single.model.float()
     said = [sentence("the pub is near _name_"), sentence("bar")]
-    expected = table_log_probs(trained, TABLE, said, VALUES)
-    assert table_log_probs(single, TABLE, said, VALUES) == pytest.approx(expected, abs=1e-4)
+    expected = table_log_probs(trained, TABLE, said)
+    assert table_log_probs(single, TABLE, said) == pytest.approx(expected, abs=1e-4)
 
 
 def test_without_another_table_all_are_certain(trained):
     said = [sentence("pub"), sentence("_name_")]
     assert table_log_probs(trained, TABLE, said, {}) == [0, 0]
-    assert table_log_probs(trained, (), said, VALUES) == [0, 0]
-    assert table_log_probs(trained, TABLE, [], VALUES) == []
+    assert table_log_probs(trained, (), said) == [0, 0]
+    assert table_log_probs(trained, TABLE, []) == []
 
 
 def test_words_that_are_read_in_another_state(trained):
@@ -142,5 +145,5 @@ def test_words_that_are_read_in_another_state(trained):
     other = [(state + 1) % SIZES.num_states for state in best]
     templates = [best, [*other[:1], *best[1:]], other]
     said = [Sentence("", words, tuple(states), 0.0) for states in templates]
-    found = fitness(trained, TABLE, [*said, sentence("")], VALUES)
+    found = fitness(trained, TABLE, [*said, sentence("")])
     assert [each.misread for each in found] == [0, 1, 4, 0]

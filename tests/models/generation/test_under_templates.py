@@ -74,14 +74,14 @@ def test_an_empty_bank(writer, request_):
 
 
 def test_each_template_is_followed(bank, writer, request_):
-    found = write_under_each(writer, bank, request_, list(bank))
+    found = write_under_each(writer, request_, list(bank))
     assert {each.template for each in found} == set(bank)
     assert all(each.sentence.states == each.template.states for each in found)
 
 
 def test_the_best_comes_first(bank, writer, request_):
     """Who quotes more, then who is likelier per word and read as it was written."""
-    found = write_under_each(Writer(copying_run(), writer.decoding), bank, request_, list(bank))
+    found = write_under_each(Writer(copying_run(), writer.decoding), request_, list(bank))
     quality = [
         (len(quoted_order(s.words, TABLE)), s.log_prob / (len(s.words) + 1) - fitness.misread)
         for s, _, fitness in found
@@ -94,15 +94,15 @@ def test_of_those_that_quote_as_much_the_surest_of_the_table_comes_first(
     bank, writer, request_, monkeypatch
 ):
     """Sure enough, the least likely beats the likeliest, and nothing else decides."""
-    before = write_under_each(writer, bank, request_, list(bank))
+    before = write_under_each(writer, request_, list(bank))
     given = {each.sentence: Fitness(100.0 * place, 0) for place, each in enumerate(before)}
 
-    def known(trained, table, sentences, values):
-        assert (trained, table, values) == (writer.trained, TABLE, bank.values)
+    def known(trained, table, sentences):
+        assert (trained, table) == (writer.trained, TABLE)
         return [given[sentence] for sentence in sentences]
 
     monkeypatch.setattr("models.generation.answers.fitness", known)
-    found = write_under_each(writer, bank, request_, list(bank))
+    found = write_under_each(writer, request_, list(bank))
     assert [each.fitness for each in found] == [given[each.sentence] for each in found]
     quality = [(len(quoted_order(s.words, TABLE)), fitness) for s, _, fitness in found]
     assert quality == sorted(quality, reverse=True)
@@ -122,7 +122,7 @@ def test_there_are_only_so_many(bank, writer, request_):
 
 def test_different_orders_if_there_are_as_many(bank, request_):
     writer = Writer(copying_run(), Decoding(beam=20))
-    every = write_under_each(writer, bank, request_, fitting(bank, request_))
+    every = write_under_each(writer, request_, fitting(bank, request_))
     possible = {quoted_order(each.sentence.words, TABLE) for each in every}
     found = write_differently(writer, bank, request_, len(possible))
     assert {quoted_order(each.sentence.words, TABLE) for each in found} == possible
@@ -130,5 +130,5 @@ def test_different_orders_if_there_are_as_many(bank, request_):
 
 
 def test_under_patterns_the_states_match(bank, writer, request_):
-    for each in write_under_each(writer, bank, request_, fitting(bank, request_, "* 2|0 1")):
+    for each in write_under_each(writer, request_, fitting(bank, request_, "* 2|0 1")):
         assert parse_pattern("* 2|0 1", 4)(each.sentence.states)

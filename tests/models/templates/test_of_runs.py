@@ -12,7 +12,6 @@ import torch
 
 from models.commands import main
 from models.data.corpus import Corpus, save_corpus
-from models.data.tables import values_by_key
 from models.errors import RunError
 from models.runs import checkpoint_path, load_checkpoint, load_run
 from models.templates.analysis import analyse
@@ -61,7 +60,6 @@ def test_templates_are_the_best_of_the_training_sentences(trained, bank):
     assert bank.num_states == STATES
     keys = [{key for key, _ in example.table} for example in examples]
     assert [bank[number].keys for number in bank.sentences] == keys
-    assert bank.values == values_by_key(example.table for example in examples)
 
 
 def test_the_analysis_is_of_words_with_their_states(trained, bank):

@@ -8,6 +8,7 @@ from torch.testing import assert_close
 
 from models import runs
 from models.data.batches import collate, encode
+from models.data.tables import values_by_key
 from models.data.tokens import learn_casing
 from models.errors import RunError
 from models.restaurants.corpus import synthetic_corpus
@@ -49,6 +50,7 @@ def test_the_model_comes_back(name, trained, corpus):
     assert (loaded.folder, loaded.checkpoint) == (run, name)
     assert loaded.vocabulary == (corpus.vocabulary, corpus.keys)
     assert loaded.casing == learn_casing(corpus.splits["train"])
+    assert loaded.values == values_by_key(example.table for example in corpus.splits["train"])
     batch = collate(encode([e.words for e in corpus.splits["dev"]], loaded.vocabulary.words))
     with torch.no_grad():
         posterior = loaded.model.posterior(batch)
@@ -132,16 +134,19 @@ def saved_otherwise(run, tmp_path, change):
     return tmp_path
 
 
-def test_a_run_of_before_loads(trained, tmp_path):
-    """As earlier versions wrote them: no version, and settings of REINFORCE in every run."""
+def test_a_run_of_before_loads(trained, corpus, tmp_path, monkeypatch):
+    """As earlier versions wrote them: no version nor values of tables, settings of REINFORCE."""
 
     def as_before(saved):
         about = saved["structdist_run"]
-        del about["version"], about["config"]["objective"]["estimator_settings"]
+        del about["version"], about["values"], about["config"]["objective"]["estimator_settings"]
         about["config"]["objective"] |= {"num_samples": 5, "constant_baseline": 0.1}
         about["config"]["objective"]["reward_scale"] = 1.0
 
-    assert load_run(saved_otherwise(trained[0], tmp_path, as_before), "last").config == CONFIG
+    loaded = load_run(saved_otherwise(trained[0], tmp_path, as_before), "last")
+    assert loaded.config == CONFIG
+    monkeypatch.setattr(runs, "open_corpus", lambda *_: corpus)
+    assert loaded.values == load_run(trained[0], "last").values
 
 
 @pytest.mark.parametrize(
