@@ -31,7 +31,7 @@ TORCH_STRUCT = ["torch-struct>=0.5"]
 PYRO = ["pyro-ppl>=1.9"]
 TRITON = ["triton>=3.0; platform_system == 'Linux'"]  # which torch brings along where it has CUDA
 BENCHMARKS = [*TORCH_STRUCT, "pytorch-crf>=0.7.2", "rich>=13", "typer>=0.12", "matplotlib>=3.8"]
-MODELS = ["lightning>=2.4", "tensorboard>=2.16", "jsonargparse[signatures]>=4.49", "rich>=13"]
+MODELS = ["lightning>=2.6", "tensorboard>=2.16", "jsonargparse[signatures]>=4.49", "rich>=13"]
 MODELS += ["numpy>=1.26", "jinja2>=3.1"]
 METRICS = ["sacrebleu>=2.4", "pycocoevalcap>=1.2", "nltk>=3.8", "rouge-score>=0.1.2"]
 DOCS = ["sphinx>=8.1", "furo>=2024.8.6", "myst-nb>=1.2", "latex2mathml>=3.77", "matplotlib>=3.8"]

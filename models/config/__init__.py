@@ -171,6 +171,8 @@ class TrainingConfig:
         learning_rate: Step size of Adam.
         final_learning_rate: What it falls to, evenly, by the last step; null for no change. A run
             resumed for more epochs goes on from the rate that the longer run would have there.
+        average: What is validated, saved and used is a mean of the parameters, over about this
+            share of the steps, the latest; 0 for the last ones alone.
         clip: Largest norm of the gradient.
         seed: Seed of the parameters, the order of the sentences and all draws.
         patience: Stop after so many epochs without a better dev set; 0 for never.
@@ -184,6 +186,7 @@ class TrainingConfig:
     epochs: int = 10
     learning_rate: float = 1e-3
     final_learning_rate: float | None = None
+    average: float = 0.0
     clip: float = 1.0
     seed: int = 0
     patience: int = 0
@@ -197,6 +200,8 @@ class TrainingConfig:
         _require(self, patience=0, dev_sentences=0, variance_every=0)
         if self.final_learning_rate is not None and self.final_learning_rate < 0:
             raise SettingError("final_learning_rate must not be negative")
+        if not 0 <= self.average <= 1:
+            raise SettingError(f"average is a share, from 0 to 1, not {self.average}")
         if self.clip <= 0:
             raise SettingError(f"clip must be positive, not {self.clip}")
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import lightning
 import torch
-from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
+from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint, WeightAveraging
 from lightning.pytorch.utilities import rank_zero_only
+from torch import Tensor
 
 from models.data.batches import Batch
 from models.errors import TrainingStoppedError
@@ -103,6 +104,21 @@ class SaveLast(lightning.Callback):
 
     def on_train_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         trainer.save_checkpoint(checkpoint_path(self.run, LAST), weights_only=False)
+
+
+class AverageWeights(WeightAveraging):
+    """Validates and saves a mean of the parameters, over about a share of the steps so far.
+
+    The mean follows the parameters by 1 / (1 + share n) of the way at the n-th step, so that a step
+    counts the more the later it was; training itself goes on from the last parameters. It stands
+    behind `SaveLast`, whose checkpoint at the end has those, too.
+    """
+
+    def __init__(self, share: float) -> None:
+        def mean(before: Tensor, now: Tensor, steps: Tensor | int) -> Tensor:
+            return before.lerp(now, 1 / (1 + share * int(steps)))
+
+        super().__init__(use_buffers=False, avg_fn=mean)
 
 
 class GradientVariance(lightning.Callback):

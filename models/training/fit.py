@@ -28,7 +28,14 @@ from models.errors import RunError, SettingError
 from models.files import write_text
 from models.locks import locked
 from models.runs import LAST, PREVIOUS, checkpoint_path, load_checkpoint, written_by_us
-from models.training.callbacks import EpochLines, GradientVariance, SaveBest, SaveLast, StopEarly
+from models.training.callbacks import (
+    AverageWeights,
+    EpochLines,
+    GradientVariance,
+    SaveBest,
+    SaveLast,
+    StopEarly,
+)
 from models.training.module import TrainingModule
 from models.training.run_files import AtomicCheckpoints, MetricsFile
 from structdist.estimators import Exact
@@ -159,4 +166,6 @@ def _callbacks(module: TrainingModule, dev: list[Encoded], run: Path) -> list[Ca
     if settings.variance_every and module.model.latent:
         probe = collate(dev[:PROBE_SENTENCES])
         callbacks.append(GradientVariance(probe, settings.variance_every))
+    if settings.average:
+        callbacks.append(AverageWeights(settings.average))
     return callbacks

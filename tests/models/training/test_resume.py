@@ -120,6 +120,18 @@ def test_other_estimators(estimator, corpus, tmp_path):
     check(Bomb("on_train_batch_end", 3), config, corpus, tmp_path / "killed", expected)
 
 
+@pytest.mark.parametrize(
+    ("hook", "n"),
+    [("on_train_batch_end", 6), ("on_validation_batch_end", 2), ("on_train_end", 1)],
+)
+def test_averages(hook, n, corpus, tmp_path):
+    """Killed in an epoch, while the dev set is read by the average, and at the end."""
+    config = tiny(training={"average": 0.5})
+    fit(config, corpus, tmp_path / "whole")
+    expected = outcome(tmp_path / "whole")
+    check(Bomb(hook, n), config, corpus, tmp_path / "killed", expected)
+
+
 @pytest.mark.parametrize("step", [2, 3, 6])
 def test_phrases(step, corpus, tmp_path):
     """Killed while the phrase model teaches, at its last step, and afterwards."""
@@ -177,11 +189,15 @@ def test_a_run_that_moved_knows_its_best(corpus, tmp_path):
     assert outcome(run)["best step"] == STEPS
 
 
-def test_more_epochs(corpus, tmp_path, uninterrupted):
+@pytest.mark.parametrize("average", [0.0, 0.5])
+def test_more_epochs(average, corpus, tmp_path):
     """A finished run goes on to where a longer one would have come."""
-    fit(tiny(training={"epochs": 1}), corpus, tmp_path)
-    fit(TINY, corpus, tmp_path, resume=True)
-    assert outcome(tmp_path) == outcome(uninterrupted)
+    config = tiny(training={"average": average})
+    fit(config, corpus, tmp_path / "longer")
+    run = tmp_path / "shorter"
+    fit(tiny(training={"average": average, "epochs": 1}), corpus, run)
+    fit(config, corpus, run, resume=True)
+    assert outcome(run) == outcome(tmp_path / "longer")
 
 
 def test_resuming_nothing_is_a_start(corpus, tmp_path, uninterrupted):
