@@ -6,14 +6,14 @@ about moving from state `i` to state `j`.
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import IntEnum
 
 import torch
 from torch import Tensor
 
 
-class EdgeForm(Enum):
-    """Which moves share their scores."""
+class EdgeForm(IntEnum):
+    """Which moves share their scores; as a number, how many dimensions their tensor has."""
 
     SHARED = 2  # [K, K]: all chains and all steps
     PER_CHAIN = 3  # [N, K, K]: all steps of a chain
@@ -26,7 +26,7 @@ class EdgeForm(Enum):
 
 def are_shared(edges: Tensor) -> bool:
     """Do all moves of all chains share one matrix?"""
-    return edges.dim() == EdgeForm.SHARED.value
+    return edges.dim() == EdgeForm.SHARED
 
 
 def edges_at(edges: Tensor, t: int) -> Tensor:
@@ -93,10 +93,11 @@ def index_of_edges(paths: Tensor, edges: Tensor) -> Tensor:
 
 def edge_strides(edges: Tensor, num_steps: int) -> tuple[int, int]:
     """How far apart the edges of two chains, and of two steps, are in contiguous memory."""
-    matrix, dims = edges.shape[-1] ** 2, edges.dim()
-    if dims == EdgeForm.SHARED.value:
+    if are_shared(edges):
         return 0, 0
-    return (matrix, 0) if dims == EdgeForm.PER_CHAIN.value else ((num_steps - 1) * matrix, matrix)
+    matrix = edges.shape[-1] ** 2
+    per_chain = EdgeForm.of(edges) is EdgeForm.PER_CHAIN
+    return (matrix, 0) if per_chain else ((num_steps - 1) * matrix, matrix)
 
 
 def sum_of_outer_products(left: Tensor, right: Tensor, form: EdgeForm) -> Tensor:

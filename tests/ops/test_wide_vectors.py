@@ -57,3 +57,13 @@ def test_the_same_bits(dtype, states, durations):
         found = answers(dtype, states, durations)
     for wide, narrow in zip(found, expected, strict=True):
         assert torch.equal(wide, narrow)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("count", [1, 63, 1000, 40_001])  # the last is made in two pieces
+def test_the_same_noise(dtype, count):
+    with wide_vectors(False):
+        expected = native.library.gumbel_noise_of(7, (count,), dtype)
+    with wide_vectors(True):
+        found = native.library.gumbel_noise_of(7, (count,), dtype)
+    assert torch.equal(found, expected)

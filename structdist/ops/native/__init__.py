@@ -45,8 +45,8 @@ def unsupported(chain: Chain) -> str | None:
     """It serves CPU tensors, where it was built."""
     if library.unavailable is not None:
         return library.unavailable
-    device = chain.emissions.device.type
-    return None if device == "cpu" else f"it serves CPU tensors, not {device}"
+    emissions = chain.emissions
+    return None if emissions.is_cpu else f"it serves CPU tensors, not {emissions.device.type}"
 
 
 def _ready(chain: Chain) -> Chain:
@@ -69,7 +69,7 @@ def _like(x: Tensor | None, emissions: Tensor) -> Tensor | None:
 class Filtered(NamedTuple):
     """The forward state, in one piece of memory: tensors cost more than small chains do."""
 
-    memory: Tensor  # bytes; `_state` says what stands where
+    memory: Tensor  # bytes; csrc/arguments.h says what stands where, log Z first
     log_alpha: Tensor | None  # [N, T, K] float64, or None if no chain is in log space
 
 
@@ -81,11 +81,11 @@ def filter(chain: Chain) -> tuple[Filtered, bool]:
     memory = torch.empty(_bytes_of_state(emissions), dtype=torch.uint8, device=CPU)
     log_alpha = None if chain.is_shared else torch.empty(shape, dtype=torch.float64, device=CPU)
     filtered = Filtered(memory, log_alpha)
-    findings = call("filter", chain, _state(chain, filtered))
+    findings = call("filter", chain, _state(filtered))
     num_impossible, num_underflowed = findings >> 32, findings & 0xFFFFFFFF
     if num_underflowed > 0:
         filtered = Filtered(memory, torch.empty(shape, dtype=torch.float64, device=CPU))
-        num_impossible += call("filter_in_log_space", chain, _state(chain, filtered)) >> 32
+        num_impossible += call("filter_in_log_space", chain, _state(filtered)) >> 32
     return filtered, num_impossible > 0
 
 
@@ -94,33 +94,24 @@ def _bytes_of_row(emissions: Tensor) -> int:
     return (emissions.shape[2] * emissions.element_size() + 31) // 32 * 32
 
 
-def _bytes_of_rows(emissions: Tensor) -> int:
-    return emissions.shape[0] * emissions.shape[1] * _bytes_of_row(emissions)
-
-
 def _bytes_of_state(emissions: Tensor) -> int:
+    """Of log Z, to a whole cache line; rows of weights and of incoming mass, shifts and flags."""
     num_chains, num_steps, _ = emissions.shape
-    return 2 * _bytes_of_rows(emissions) + num_chains * (8 * num_steps + 8 + 1)
+    rows = 2 * _bytes_of_row(emissions) + 8
+    return (8 * num_chains + 63) // 64 * 64 + num_chains * (num_steps * rows + 1)
 
 
-def _state(chain: Chain, filtered: Filtered) -> library.ctypes.Structure:
-    """Rows of weights and of incoming mass, shifts, log Z and flags, one after the other."""
-    num_chains, num_steps, _ = chain.emissions.shape
-    weights, rows = filtered.memory.data_ptr(), _bytes_of_rows(chain.emissions)
-    shift = weights + 2 * rows
-    log_z = shift + 8 * num_chains * num_steps
-    log_alpha = None if filtered.log_alpha is None else filtered.log_alpha.data_ptr()
+def _state(filtered: Filtered) -> library.ctypes.Structure:
+    memory, log_alpha = filtered
     return library.StateArguments(
-        weights, weights + rows, shift, log_z, log_z + 8 * num_chains, log_alpha
+        memory.data_ptr(), None if log_alpha is None else log_alpha.data_ptr()
     )
 
 
 def log_partition(chain: Chain, filtered: Filtered, dtype: torch.dtype) -> Tensor:
     """[N], in float64 or rounded."""
-    num_chains, num_steps, _ = chain.emissions.shape
-    log_z = torch.empty(num_chains, dtype=dtype, device=CPU)
-    start = 2 * _bytes_of_rows(chain.emissions) + 8 * num_chains * num_steps
-    library.round_finite(filtered.memory.data_ptr() + start, log_z)
+    log_z = torch.empty(chain.emissions.shape[0], dtype=dtype, device=CPU)
+    library.round_finite(filtered.memory.data_ptr(), log_z)
     return log_z
 
 
@@ -139,7 +130,7 @@ def marginals(chain: Chain, filtered: Filtered, part: int) -> Tensor:
     num_chains, num_steps, num_states = nodes.shape
     edges = nodes.new_empty(num_chains, num_steps - 1, num_states, num_states)
     arguments = library.EdgeMarginalArguments(*pointers(nodes, edges))
-    call("edge_marginals", chain, _state(chain, filtered), arguments)
+    call("edge_marginals", chain, _state(filtered), arguments)
     return edges
 
 
@@ -155,15 +146,20 @@ def _filter_adjoint(
     upstream, grad_log_z = _like(upstream, emissions), _like(grad_log_z, emissions)
     grad_emissions = torch.empty_like(emissions)
     grad_edges = _room_for_edges(chain, with_edges)
-    given = pointers(upstream, grad_log_z, grad_emissions, grad_edges)
-    call("filter_adjoint", chain, _state(chain, filtered), library.FilterGradArguments(*given))
+    arguments = library.FilterGradArguments(
+        None if upstream is None else upstream.data_ptr(),
+        None if grad_log_z is None else grad_log_z.data_ptr(),
+        grad_emissions.data_ptr(),
+        None if grad_edges is None else grad_edges.data_ptr(),
+    )
+    call("filter_adjoint", chain, _state(filtered), arguments)
     return grad_emissions, grad_edges
 
 
 def _room_for_edges(chain: Chain, wanted: bool) -> Tensor | None:
     if not wanted:
         return None
-    make = torch.empty_like if len(chain.emissions) else torch.zeros_like
+    make = torch.empty_like if chain.emissions.shape[0] else torch.zeros_like
     return make(chain.transitions)
 
 
@@ -229,7 +225,7 @@ def _expect(
     value = torch.empty(len(chain.emissions), dtype=torch.float64, device=CPU)
     expected = Expected(value, given)
     values = _expectation(chain, filtered, nodes, edges, expected)
-    call("expect", chain, _state(chain, filtered), values)
+    call("expect", chain, _state(filtered), values)
     return expected
 
 
@@ -249,7 +245,11 @@ def _expectation(
     expected: Expected,
 ) -> library.ctypes.Structure:
     """Values, and what is given with the expectation: weighed means, ratios and means."""
-    p_mean, rows = expected.given.data_ptr(), _bytes_of_rows(chain.emissions)
+    num_chains, num_steps, _ = expected.given.shape
+    p_mean, rows = (
+        expected.given.data_ptr(),
+        num_chains * num_steps * _bytes_of_row(chain.emissions),
+    )
     mean = None if filtered.log_alpha is None else p_mean + 2 * rows
     return library.ExpectationArguments(
         *pointers(nodes, edges), p_mean, p_mean + rows, mean, expected.value.data_ptr()
@@ -274,7 +274,7 @@ def _expect_adjoint(
     made = pointers(grad, grad_emissions, grad_nodes, grad_edges, grad_values)
     values = _expectation(chain, filtered, nodes, edges, expected)
     arguments = library.ExpectGradArguments(*made)
-    call("expect_adjoint", chain, _state(chain, filtered), values, arguments)
+    call("expect_adjoint", chain, _state(filtered), values, arguments)
     return grad_emissions, grad_edges if needs[1] else None, grad_nodes, grad_values
 
 
@@ -287,14 +287,14 @@ def sample_paths(chain: Chain, filtered: Filtered, uniform: Tensor) -> Tensor:
     path = uniform.new_empty(uniform.shape, dtype=torch.long)
     noise, made = pointers(uniform, path)
     draws = library.DrawArguments(len(uniform), noise, None, None, 0, 0, None, made)
-    call("sample_paths", chain, _state(chain, filtered), draws)
+    call("sample_paths", chain, _state(filtered), draws)
     return path
 
 
 def gumbel_ffbs(chain: Chain, filtered: Filtered, gumbel: Tensor, temperature: Temperature) -> Draw:
     """Exact draws from Gumbel noise [S, N, T, K], and their relaxation. O(S N T K)."""
     chain = _ready(chain)
-    return _relaxed_backtrack(chain, _state(chain, filtered), None, gumbel, temperature)
+    return _relaxed_backtrack(chain, _state(filtered), None, gumbel, temperature)
 
 
 def gumbel_ffbs_adjoint(

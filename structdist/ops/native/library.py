@@ -20,7 +20,7 @@ from torch import Tensor
 from structdist.ops.chain import Chain
 from structdist.ops.edges import edge_strides
 
-VERSION = 6  # of the interface, as kVersion in csrc/arguments.h
+VERSION = 7  # of the interface, as kVersion in csrc/arguments.h
 FILE_NAME = "_kernels" + {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 REBUILD = "build it again with `pip install --editable .` (or `pip install .`)"
 
@@ -43,15 +43,7 @@ ChainArguments = _struct(
     step_stride=INT,
     num_threads=INT,
 )
-StateArguments = _struct(
-    "StateArguments",
-    weights=POINTER,
-    incoming=POINTER,
-    shift=POINTER,
-    log_z=POINTER,
-    in_log_space=POINTER,
-    log_alpha=POINTER,
-)
+StateArguments = _struct("StateArguments", memory=POINTER, log_alpha=POINTER)
 FilterGradArguments = _struct(
     "FilterGradArguments",
     upstream=POINTER,
@@ -165,17 +157,24 @@ def _misfit(library: ctypes.CDLL) -> str | None:
 library, unavailable = load(Path(__file__).parent)
 
 SUFFIX = {torch.float32: "float", torch.float64: "double"}
-_functions: dict[tuple[str, torch.dtype], Callable[..., int]] = {}
+ARGUMENT_TYPES = {  # of kernels that take numbers and addresses; others take structs
+    "all_below_inf": (POINTER, INT),
+    "round_finite": (POINTER, POINTER, INT),
+    "gumbel_noise": (INT, POINTER, INT, INT),
+}
 
 
-def function_of(name: str, dtype: torch.dtype, *argument_types: type) -> Callable[..., int]:
-    """A kernel by its name, for float32 or float64."""
-    known = _functions.get((name, dtype))
-    if known is None:
-        known = getattr(library, f"{name}_{SUFFIX[dtype]}")
-        known.restype, known.argtypes = INT, argument_types or None
-        _functions[name, dtype] = known
-    return known
+class _Kernels(dict[tuple[str, torch.dtype], Callable[..., int]]):
+    """Kernels by name, for float32 or float64: looked up when they are first asked for."""
+
+    def __missing__(self, key: tuple[str, torch.dtype]) -> Callable[..., int]:
+        name, dtype = key
+        kernel: Callable[..., int] = getattr(library, f"{name}_{SUFFIX[dtype]}")
+        kernel.restype, kernel.argtypes = INT, ARGUMENT_TYPES.get(name)  # type: ignore[attr-defined]
+        return self.setdefault(key, kernel)
+
+
+kernels = _Kernels()
 
 
 def call(name: str, chain: Chain, *arguments: ctypes.Structure) -> int:
@@ -194,7 +193,7 @@ def call(name: str, chain: Chain, *arguments: ctypes.Structure) -> int:
         *edge_strides(transitions, num_steps),
         torch.get_num_threads(),
     )
-    return function_of(name, emissions.dtype)(byref(problem), *map(byref, arguments))
+    return kernels[name, emissions.dtype](byref(problem), *map(byref, arguments))
 
 
 def pointers(*tensors: Tensor | None) -> list[int | None]:
@@ -222,24 +221,21 @@ class Temperatures:
 
 def can_look_at(x: Tensor) -> bool:
     """Can the library read the numbers of a contiguous tensor?"""
-    return library is not None and x.dtype in SUFFIX and x.device.type == "cpu"
+    return library is not None and x.is_cpu and x.dtype in SUFFIX
 
 
 def all_below_inf(x: Tensor) -> bool:
     """Are all numbers of a contiguous tensor below +inf, and none NaN?"""
-    function = function_of("all_below_inf", x.dtype, POINTER, INT)
-    return bool(function(x.data_ptr(), x.numel()))
+    return bool(kernels["all_below_inf", x.dtype](x.data_ptr(), x.numel()))
 
 
 def round_finite(doubles: int, out: Tensor) -> None:
     """Round float64 numbers at an address into a tensor, finite where they were."""
-    function = function_of("round_finite", out.dtype, POINTER, POINTER, INT)
-    function(doubles, out.data_ptr(), out.numel())
+    kernels["round_finite", out.dtype](doubles, out.data_ptr(), out.numel())
 
 
 def gumbel_noise_of(seed: int, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     """Standard Gumbel noise that a seed stands for."""
     out = torch.empty(tuple(shape), dtype=dtype, device="cpu")
-    function = function_of("gumbel_noise", dtype, INT, POINTER, INT, INT)
-    function(seed, out.data_ptr(), out.numel(), torch.get_num_threads())
+    kernels["gumbel_noise", dtype](seed, out.data_ptr(), out.numel(), torch.get_num_threads())
     return out

@@ -8,7 +8,7 @@
 
 namespace structdist {
 
-constexpr int64_t kVersion = 6;
+constexpr int64_t kVersion = 7;
 
 // N chains. Entry [i, j] of a transition matrix scores moving from i to j; the strides are 0 where
 // all chains, or all steps, share one matrix.
@@ -48,15 +48,39 @@ struct Chain {
   int64_t edge(int64_t n, int64_t t) const { return n * chain_stride + t * step_stride; }
 };
 
-// What the forward pass found. A chain in which a sum underflowed, and every chain with transitions
-// of its own, is *in log space*: only it has log_alpha.
+// What the forward pass leaves with the caller, who knows no more of it than its size, and that log Z
+// [N] stands first. A chain in which a sum underflowed, and every chain with transitions of its own,
+// is *in log space*: only it has log_alpha.
+struct State {
+  void* memory;
+  double* log_alpha;  // [N, T, K], log weights of prefixes; or none
+};
+
+// The same with its parts.
 struct Filtered {
+  double* log_z;          // [N]
   void* weights;          // [N, T, Kp], in the dtype of the emissions: exp(log_alpha), 0 beyond K
   void* incoming;         // [N, T, Kp], in the dtype of the emissions: see filter.cpp; but step 0
   double* shift;          // [N, T]: what was taken off the log weights of a step
-  double* log_z;          // [N]
   uint8_t* in_log_space;  // [N]
-  double* log_alpha;      // [N, T, K], log weights of prefixes; or none
+  double* log_alpha;
+
+  // `_bytes_of_state` in __init__.py adds up the same sizes.
+  template <class T> static Filtered of(const Chain& c, const State& s) {
+    if (!s.memory) return {};  // relaxed Viterbi needs none
+    char* at = static_cast<char*>(s.memory);
+    const auto next = [&at](int64_t bytes) { return (at += bytes) - bytes; };
+    const int64_t steps = c.num_chains * c.num_steps;
+    const int64_t rows = steps * c.padded_states<T>() * int64_t(sizeof(T));
+    Filtered f;
+    f.log_z = reinterpret_cast<double*>(next((8 * c.num_chains + 63) / 64 * 64));
+    f.weights = next(rows);
+    f.incoming = next(rows);
+    f.shift = reinterpret_cast<double*>(next(8 * steps));
+    f.in_log_space = reinterpret_cast<uint8_t*>(next(c.num_chains));
+    f.log_alpha = s.log_alpha;
+    return f;
+  }
 };
 
 // Gradients of the forward pass.

@@ -265,7 +265,8 @@ template <class T> class RelaxedBacktrackAdjoint {
 
 }  // namespace
 
-template <class T> int64_t sample_paths(const Chain& c, const Filtered& f, const Draws& d) {
+template <class T> int64_t sample_paths(const Chain& c, const State& s, const Draws& d) {
+  const Filtered f = Filtered::of<T>(c, s);
   const EdgePack<T> pack(c, Sweep::backward);
   for_groups(c, 0.2 * double(d.num_samples), pack, [&](EdgeCache<T> edges, int64_t) {
     return SamplePaths<T>(c, f, d, std::move(edges));
@@ -273,7 +274,8 @@ template <class T> int64_t sample_paths(const Chain& c, const Filtered& f, const
   return 0;
 }
 
-template <class T> int64_t relaxed_backtrack(const Chain& c, const Filtered& f, const Draws& d) {
+template <class T> int64_t relaxed_backtrack(const Chain& c, const State& s, const Draws& d) {
+  const Filtered f = Filtered::of<T>(c, s);
   const EdgePack<T> pack(c, Sweep::backward);
   for_groups(c, 0.5 * double(d.num_samples),
              [&](int64_t) { return RelaxedBacktrack<T>(c, f, d, pack); });
@@ -290,10 +292,10 @@ int64_t relaxed_backtrack_adjoint(const Chain& c, const Draws& d, const SoftGrad
   return 0;
 }
 
-STRUCTDIST_EXPORT_KERNEL(sample_paths, (const Chain& c, const Filtered& f, const Draws& d),
-                         (c, f, d))
-STRUCTDIST_EXPORT_KERNEL(relaxed_backtrack, (const Chain& c, const Filtered& f, const Draws& d),
-                         (c, f, d))
+STRUCTDIST_EXPORT_KERNEL(sample_paths, (const Chain& c, const State& s, const Draws& d),
+                         (c, s, d))
+STRUCTDIST_EXPORT_KERNEL(relaxed_backtrack, (const Chain& c, const State& s, const Draws& d),
+                         (c, s, d))
 STRUCTDIST_EXPORT_KERNEL(relaxed_backtrack_adjoint,
                          (const Chain& c, const Draws& d, const SoftGrad& a), (c, d, a))
 

@@ -185,7 +185,8 @@ template <class T> class Expect {
 
 }  // namespace
 
-template <class T> int64_t expect(const Chain& c, const Filtered& f, const Expectation& v) {
+template <class T> int64_t expect(const Chain& c, const State& s, const Expectation& v) {
+  const Filtered f = Filtered::of<T>(c, s);
   const Carried carried = carried_by(v.is_entropy(), v.edge_values);
   const EdgePack<T> pack(c, Sweep::forward, carried, v.edge_values);
   for_groups(c, 2, pack,
@@ -193,7 +194,7 @@ template <class T> int64_t expect(const Chain& c, const Filtered& f, const Expec
   return 0;
 }
 
-STRUCTDIST_EXPORT_KERNEL(expect, (const Chain& c, const Filtered& f, const Expectation& v),
-                         (c, f, v))
+STRUCTDIST_EXPORT_KERNEL(expect, (const Chain& c, const State& s, const Expectation& v),
+                         (c, s, v))
 
 }  // namespace structdist

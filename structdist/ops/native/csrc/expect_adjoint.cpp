@@ -180,8 +180,9 @@ template <class T> class ExpectAdjoint {
 }  // namespace
 
 template <class T>
-int64_t expect_adjoint(const Chain& c, const Filtered& f, const Expectation& v,
+int64_t expect_adjoint(const Chain& c, const State& s, const Expectation& v,
                        const ExpectGrad& a) {
+  const Filtered f = Filtered::of<T>(c, s);
   const Carried carried = carried_by(v.is_entropy(), v.edge_values);
   const EdgePack<T> pack(c, Sweep::backward, carried, v.edge_values);
   EdgeTotals<T> totals(c, pack, a.grad_transitions, a.grad_edge_values, f.log_alpha);
@@ -193,8 +194,8 @@ int64_t expect_adjoint(const Chain& c, const Filtered& f, const Expectation& v,
 }
 
 STRUCTDIST_EXPORT_KERNEL(expect_adjoint,
-                         (const Chain& c, const Filtered& f, const Expectation& v,
+                         (const Chain& c, const State& s, const Expectation& v,
                           const ExpectGrad& a),
-                         (c, f, v, a))
+                         (c, s, v, a))
 
 }  // namespace structdist

@@ -421,7 +421,8 @@ template <class T> class MoveProbabilities {
 
 }  // namespace
 
-template <class T> int64_t filter(const Chain& c, const Filtered& f) {
+template <class T> int64_t filter(const Chain& c, const State& s) {
+  const Filtered f = Filtered::of<T>(c, s);
   Findings findings;
   const EdgePack<T> pack(c, Sweep::forward);
   if (c.shared())
@@ -434,7 +435,8 @@ template <class T> int64_t filter(const Chain& c, const Filtered& f) {
 }
 
 // For chains that `filter` found to underflow.
-template <class T> int64_t filter_in_log_space(const Chain& c, const Filtered& f) {
+template <class T> int64_t filter_in_log_space(const Chain& c, const State& s) {
+  const Filtered f = Filtered::of<T>(c, s);
   Findings findings;
   const EdgePack<T> pack(c, Sweep::forward);
   for_groups(c, 3, pack, [&](EdgeCache<T> edges, int64_t) {
@@ -443,7 +445,8 @@ template <class T> int64_t filter_in_log_space(const Chain& c, const Filtered& f
   return findings.packed();
 }
 
-template <class T> int64_t filter_adjoint(const Chain& c, const Filtered& f, const FilterGrad& a) {
+template <class T> int64_t filter_adjoint(const Chain& c, const State& s, const FilterGrad& a) {
+  const Filtered f = Filtered::of<T>(c, s);
   const bool wanted = a.grad_transitions;
   const EdgePack<T> pack(c, Sweep::backward);
   GroupSums<T> products(c, wanted), in_log_space(c, wanted && f.log_alpha);
@@ -462,7 +465,8 @@ template <class T> int64_t filter_adjoint(const Chain& c, const Filtered& f, con
 }
 
 template <class T>
-int64_t edge_marginals(const Chain& c, const Filtered& f, const EdgeMarginals& m) {
+int64_t edge_marginals(const Chain& c, const State& s, const EdgeMarginals& m) {
+  const Filtered f = Filtered::of<T>(c, s);
   const EdgePack<T> pack(c, Sweep::forward);
   for_groups(c, 2, pack, [&](EdgeCache<T> edges, int64_t) {
     return MoveProbabilities<T>(c, f, m, std::move(edges));
@@ -470,11 +474,11 @@ int64_t edge_marginals(const Chain& c, const Filtered& f, const EdgeMarginals& m
   return 0;
 }
 
-STRUCTDIST_EXPORT_KERNEL(filter, (const Chain& c, const Filtered& f), (c, f))
+STRUCTDIST_EXPORT_KERNEL(filter, (const Chain& c, const State& s), (c, s))
 STRUCTDIST_EXPORT_KERNEL(edge_marginals,
-                         (const Chain& c, const Filtered& f, const EdgeMarginals& m), (c, f, m))
-STRUCTDIST_EXPORT_KERNEL(filter_in_log_space, (const Chain& c, const Filtered& f), (c, f))
-STRUCTDIST_EXPORT_KERNEL(filter_adjoint, (const Chain& c, const Filtered& f, const FilterGrad& a),
-                         (c, f, a))
+                         (const Chain& c, const State& s, const EdgeMarginals& m), (c, s, m))
+STRUCTDIST_EXPORT_KERNEL(filter_in_log_space, (const Chain& c, const State& s), (c, s))
+STRUCTDIST_EXPORT_KERNEL(filter_adjoint, (const Chain& c, const State& s, const FilterGrad& a),
+                         (c, s, a))
 
 }  // namespace structdist

@@ -42,7 +42,7 @@ STRUCTDIST_EXPORT int use_wide_vectors(int wanted) {
 STRUCTDIST_EXPORT int64_t structdist_layout(int64_t* numbers, int64_t room) {
   using namespace structdist;
   const int64_t found[] = {
-      kVersion,           sizeof(Chain),         sizeof(Filtered),
+      kVersion,           sizeof(Chain),         sizeof(State),
       sizeof(FilterGrad), sizeof(EdgeMarginals), sizeof(Expectation),
       sizeof(ExpectGrad), sizeof(Draws),         sizeof(SoftGrad),
       sizeof(Paths),      sizeof(Best),          sizeof(PrefixGrad),

@@ -7,6 +7,8 @@
 #include <new>
 #include <vector>
 
+#include "wide.h"
+
 namespace structdist {
 
 template <class T> constexpr int64_t lanes() {
@@ -200,18 +202,9 @@ template <class T> struct Outer {
   int64_t a_stride, b_stride, count;
 };
 
-// The same with vectors of 64 bytes, in wide.cpp: several products of 4 rows, and outer products.
-// Every sum has the order that it has here, so results are the same to the bit.
-bool has_wide_vectors();
-extern bool wide_vectors;  // whether to use them: from the start, where the processor has them
-void multiply_wide(const Product<float>* products, int64_t count, int64_t k, int64_t kp);
-void multiply_wide(const Product<double>* products, int64_t count, int64_t k, int64_t kp);
-void add_outer_wide(const Outer<float>& x, float* total, int64_t k, int64_t kp);
-void add_outer_wide(const Outer<double>& x, double* total, int64_t k, int64_t kp);
-
-// Shorter rows gain nothing by them.
+// Their twins in wide.cpp pay for long rows alone.
 template <class T> inline bool goes_wide(int64_t kp) {
-  return wide_vectors && kp * sizeof(T) >= 4 * kLine;
+  return wide_vectors && kp * sizeof(T) >= 3 * kLine;
 }
 
 template <class T, int V, class... Products>

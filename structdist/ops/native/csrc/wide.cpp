@@ -1,6 +1,12 @@
-// The products of product.h for processors with vectors of 64 bytes (AVX-512), which have twice the
-// registers, too. Rows are padded to 32 bytes, so the last vector of a row may be half a one.
+// The products of product.h and the noise of gumbel.h for processors with vectors of 64 bytes
+// (AVX-512), which have twice the registers, too. Rows are padded to 32 bytes, so the last vector of
+// a row may be half a one.
+#include "wide.h"
+
+#include <algorithm>
+
 #include "product.h"
+#include "scalar_math.h"
 
 #if defined(__x86_64__) && !defined(_WIN32)
 #define STRUCTDIST_WIDE
@@ -16,17 +22,22 @@ bool has_wide_vectors() {
   unsigned a, b, c, d, low, high;
   if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return false;
   __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  return (low & 0xe6) == 0xe6 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX512F);
+  const unsigned wanted = bit_AVX512F | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL;
+  return (low & 0xe6) == 0xe6 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & wanted) == wanted;
 }
 
 // All that follows may be called on such a processor alone, so nothing of it has a name outside;
 // nor can it share the tiles of product.h, which are compiled for any processor.
 #ifdef __clang__
-#pragma clang attribute push(__attribute__((target("avx512f"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512bw,avx512vl"))), \
+                             apply_to = function)
 #else
 #pragma GCC push_options
-#pragma GCC target("avx512f")
+#pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl")
 #endif
+}  // namespace structdist
+#include "gumbel.h"  // here, for such processors
+namespace structdist {
 namespace {
 
 template <class T, int Bytes> struct Lanes {
@@ -148,6 +159,12 @@ void add_outer_wide(const Outer<float>& x, float* total, int64_t k, int64_t kp) 
 void add_outer_wide(const Outer<double>& x, double* total, int64_t k, int64_t kp) {
   add_all(x, total, k, kp);
 }
+void fill_with_noise_wide(uint64_t seed, int64_t begin, int64_t count, float* out) {
+  fill_with_noise(seed, begin, count, out);
+}
+void fill_with_noise_wide(uint64_t seed, int64_t begin, int64_t count, double* out) {
+  fill_with_noise(seed, begin, count, out);
+}
 
 #else
 
@@ -158,6 +175,8 @@ void multiply_wide(const Product<float>*, int64_t, int64_t, int64_t) {}
 void multiply_wide(const Product<double>*, int64_t, int64_t, int64_t) {}
 void add_outer_wide(const Outer<float>&, float*, int64_t, int64_t) {}
 void add_outer_wide(const Outer<double>&, double*, int64_t, int64_t) {}
+void fill_with_noise_wide(uint64_t, int64_t, int64_t, float*) {}
+void fill_with_noise_wide(uint64_t, int64_t, int64_t, double*) {}
 
 #endif
 

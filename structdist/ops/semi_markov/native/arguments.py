@@ -217,7 +217,7 @@ def call(name: str, chain: SemiMarkovChain, *arguments: ctypes.Structure) -> Non
         places.chain_stride,
         places.step_stride,
     )
-    library.function_of(name, emissions.dtype)(byref(problem), *map(byref, arguments))
+    library.kernels[name, emissions.dtype](byref(problem), *map(byref, arguments))
 
 
 def places_of(segments: torch.Tensor) -> PlaceArguments:

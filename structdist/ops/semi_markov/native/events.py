@@ -17,7 +17,7 @@ def relaxed_events(soft: Tensor, longest: int) -> Tensor:
     soft = soft.contiguous()
     events = soft.new_empty(*soft.shape[:3], longest, soft.shape[3] - longest)
     given = _events(soft, longest, events)
-    library.function_of("relaxed_events", soft.dtype)(byref(given))
+    library.kernels["relaxed_events", soft.dtype](byref(given))
     return events
 
 
@@ -26,7 +26,7 @@ def relaxed_events_adjoint(soft: Tensor, longest: int, grad: Tensor) -> Tensor:
     soft, grad = soft.contiguous(), grad.contiguous()
     grad_soft = torch.empty_like(soft)
     given, pulled = _events(soft, longest, None), EventGradArguments(*pointers(grad, grad_soft))
-    library.function_of("relaxed_events_adjoint", soft.dtype)(byref(given), byref(pulled))
+    library.kernels["relaxed_events_adjoint", soft.dtype](byref(given), byref(pulled))
     return grad_soft
 
 

@@ -37,4 +37,4 @@ def _call(name: str, nodes: Tensor, segments: Tensor | None, form: torch.Size, o
     by_step = 0 if num_steps == 1 else num_labels
     inputs, (made,) = pointers(nodes, segments), pointers(out)
     arguments = NodeArguments(*nodes.shape, *inputs, by_chain, by_step, made)
-    library.function_of(name, nodes.dtype)(byref(arguments))
+    library.kernels[name, nodes.dtype](byref(arguments))
