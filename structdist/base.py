@@ -104,7 +104,7 @@ class _Known(NamedTuple):
 
     forward: ops.Forward | None
     versions: tuple[int, ...]
-    backend: str | None
+    backend: ops.AnyBackend | None
     inference: bool
 
 
@@ -295,17 +295,16 @@ class StructuredDistribution(Distribution):
         compiling = torch.compiler.is_compiling()
         inference = not compiling and torch.is_inference_mode_enabled()
         versions = () if compiling else self._parameters.versions()
-        backend, known = ops.forced_backend(), self._known
-        fits = known is not None and (known.versions, known.backend) == (versions, backend)
+        backend, known = ops.backend_for(problem), self._known
+        fits = known is not None and known.backend is backend and known.versions == versions
         if known is None or not fits or (known.inference and not inference):
-            forward = ops.run_forward(problem)
-            self._require_possible(problem, forward)
+            forward = ops.forward_by(backend, problem)
+            if forward is None or forward.has_impossible is not False:
+                self._require_possible(problem, forward)
             self._known = known = _Known(forward, versions, backend, inference)
         return known.forward
 
     def _require_possible(self, problem: ops.Problem, forward: ops.Forward | None) -> None:
-        if forward is not None and forward.has_impossible is False:
-            return
         if self._validating:
             with torch.no_grad():
                 log_weight = ops.log_partition(problem, forward, exact=True)

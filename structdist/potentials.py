@@ -139,12 +139,12 @@ class Potentials:
 
     def flatten(self) -> Chain:
         """What kernels take: one batch dimension, start and end folded into the emissions."""
-        emissions, lengths = self.emissions, self.lengths
-        if self.start is not None:
-            first = ops.sum_of_scores(emissions[..., :1, :], self.start.unsqueeze(-2))
+        emissions, lengths, start, end = self.emissions, self.lengths, self.start, self.end
+        if start is not None:
+            first = ops.sum_of_scores(emissions[..., :1, :], start.unsqueeze(-2))
             emissions = torch.cat([first, emissions[..., 1:, :]], -2)
-        if self.end is not None:
-            end = self.end.unsqueeze(-2)
+        if end is not None:
+            end = end.unsqueeze(-2)
             last = (lengths.clamp(1, self.num_steps) - 1)[..., None, None].expand_as(end)
             emissions = emissions.scatter(
                 -2, last, ops.sum_of_scores(emissions.gather(-2, last), end)
@@ -170,8 +170,12 @@ class Potentials:
                     f"got values from {shortest} to {longest}, the first of those outside at index "
                     f"{_first_outside(self.given_lengths, self.num_steps)}"
                 )
-        for name in ("emissions", "transitions", "start", "end"):
-            given = getattr(self, f"given_{name}")
+        for name, given in (
+            ("emissions", self.given_emissions),
+            ("transitions", self.given_transitions),
+            ("start", self.given_start),
+            ("end", self.given_end),
+        ):
             if given is not None and not ops.all_below_inf(given):
                 self._require_below_inf(name, getattr(self, name))
 
@@ -266,30 +270,36 @@ def make_potentials(
     Half precision is computed in float32: sums over paths need the digits. `batch_dims` is how many
     dimensions the batch has at least, by what else there is.
     """
-    scores = {"emissions": emissions, "transitions": transitions}
+    scores = [("emissions", emissions), ("transitions", transitions)]
     if start is not None:
-        scores["start"] = start
+        scores.append(("start", start))
     if end is not None:
-        scores["end"] = end
-    for name, x in scores.items():
+        scores.append(("end", end))
+    dtype = torch.float32
+    for name, x in scores:
         require_real(name, x, like=emissions)
-    if emissions.dim() < 2 or 0 in emissions.shape[-2:]:
+        if x.dtype != dtype:
+            dtype = torch.promote_types(dtype, x.dtype)
+    batch_shape, event_shape = emissions.shape[:-2], emissions.shape[-2:]
+    if len(event_shape) < 2 or 0 in event_shape:
         raise ValueError(
             f"emissions must be [*B, T, K] with T and K at least 1, got {_shape(emissions)}"
         )
     integers = integer_lengths(lengths, emissions)
-    batch_dims = max(batch_dims, emissions.dim() - 2, integers.dim())
-    for name in ("start", "end"):
-        if name in scores:
-            batch_dims = max(batch_dims, scores[name].dim() - 1)
-    _require_shapes(scores, batch_dims)
+    batch_dims = max(batch_dims, len(batch_shape), integers.dim())
+    for name, x in scores[2:]:
+        batch_dims = max(batch_dims, x.dim() - 1)
+        if x.dim() < 1 or x.shape[-1] != event_shape[-1]:
+            sizes = f"[K] or [*B, K] with K = {event_shape[-1]}"
+            raise ValueError(f"{name} must be {sizes}, got {_shape(x)}")
+    require_edge_shape("transitions", transitions, batch_dims, *event_shape)
     time_varying = transitions.dim() == batch_dims + 3
-    batch_shapes = {
-        "emissions": emissions.shape[:-2],
-        "transitions": transitions.shape[: -3 if time_varying else -2],
-        "lengths": integers.shape,
-    }
-    batch_shapes |= {name: scores[name].shape[:-1] for name in ("start", "end") if name in scores}
+    if transitions.dim() > 2:
+        batch_shape = _joined(batch_shape, "transitions", transitions, 3 if time_varying else 2)
+    if lengths is not None:
+        batch_shape = _joined(batch_shape, "lengths", integers, 0)
+    for name, x in scores[2:]:
+        batch_shape = _joined(batch_shape, name, x, 1)
     return Potentials(
         emissions,
         transitions,
@@ -297,30 +307,10 @@ def make_potentials(
         end,
         integers,
         time_varying,
-        _compute_dtype(*scores.values()),
-        _broadcast(batch_shapes),
+        dtype,
+        batch_shape,
         whole=lengths is None,
     )
-
-
-def _compute_dtype(*tensors: Tensor) -> torch.dtype:
-    dtype = torch.float32
-    for tensor in tensors:
-        if tensor.dtype != dtype:
-            dtype = torch.promote_types(dtype, tensor.dtype)
-    return dtype
-
-
-def _require_shapes(scores: dict[str, Tensor], batch_dims: int) -> None:
-    emissions, transitions = scores["emissions"], scores["transitions"]
-    num_steps, num_states = emissions.shape[-2:]
-    require_edge_shape("transitions", transitions, batch_dims, num_steps, num_states)
-    for name in ("start", "end"):
-        x = scores.get(name)
-        if x is not None and (x.dim() < 1 or x.shape[-1] != num_states):
-            raise ValueError(
-                f"{name} must be [K] or [*B, K] with K = {num_states}, got {_shape(x)}"
-            )
 
 
 def require_edge_shape(
@@ -338,19 +328,18 @@ def require_edge_shape(
         )
 
 
-def _broadcast(shapes: dict[str, torch.Size]) -> torch.Size:
-    batch_shape = torch.Size()
-    for name, shape in shapes.items():
-        if not shape or shape == batch_shape:  # absent, without a batch, or nothing new
-            continue
-        try:
-            batch_shape = torch.broadcast_shapes(batch_shape, shape) if batch_shape else shape
-        except RuntimeError:
-            raise ValueError(
-                f"{name} has batch shape {tuple(shape)}, which does not broadcast with that of "
-                f"the arguments before it, {tuple(batch_shape)}"
-            ) from None
-    return batch_shape
+def _joined(batch_shape: torch.Size, name: str, x: Tensor, event_dims: int) -> torch.Size:
+    """The batch shape of the arguments so far and of one more."""
+    shape = x.shape[: x.dim() - event_dims]
+    if not shape or shape == batch_shape:  # without a batch, or nothing new
+        return batch_shape
+    try:
+        return torch.broadcast_shapes(batch_shape, shape) if batch_shape else shape
+    except RuntimeError:
+        raise ValueError(
+            f"{name} has batch shape {tuple(shape)}, which does not broadcast with that of "
+            f"the arguments before it, {tuple(batch_shape)}"
+        ) from None
 
 
 def _shape(x: Tensor) -> str:

@@ -398,7 +398,7 @@ def counting(monkeypatch: pytest.MonkeyPatch, *names: str) -> Iterator[list[str]
 @pytest.mark.parametrize("name", PROPERTIES)
 def test_a_property_is_computed_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     dist, _ = both()
-    programs = ("run_forward", "log_partition", "marginals", "entropy", "viterbi", "log_prob")
+    programs = ("forward_by", "log_partition", "marginals", "entropy", "viterbi", "log_prob")
     first = getattr(dist, name)
     with counting(monkeypatch, *programs) as calls:
         assert torch.equal(getattr(dist, name), first)
@@ -409,7 +409,7 @@ def test_a_property_is_computed_once(name: str, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("requires_grad", [False, True])
 def test_one_forward_pass_serves_all(requires_grad: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    with counting(monkeypatch, "run_forward", "viterbi") as calls:
+    with counting(monkeypatch, "forward_by", "viterbi") as calls:
         potentials = random_potentials().requires_grad_(requires_grad)
         dist = TorchStructLinearChainCRF(potentials, LENGTHS)
         for grad_enabled in (True, False, True):
@@ -417,7 +417,7 @@ def test_one_forward_pass_serves_all(requires_grad: bool, monkeypatch: pytest.Mo
                 for name in PROPERTIES * 2:
                     getattr(dist, name)
                 dist.log_prob(dist.sample((2,))), dist.gumbel_crf(), dist.kmax(2), dist.kl(dist)
-    assert sorted(calls) == ["run_forward", "viterbi"]
+    assert sorted(calls) == ["forward_by", "viterbi"]
 
 
 @pytest.mark.parametrize("name", WITH_GRADIENT)

@@ -94,8 +94,8 @@ def test_backward_through_several_answers_of_one_object(structure: Structure):
 @over()
 def test_forward_pass_runs_once(structure: Structure, monkeypatch):
     """It is shared by all that need it."""
-    calls, forward = [], ops.run_forward
-    monkeypatch.setattr(ops, "run_forward", lambda problem: calls.append(1) or forward(problem))
+    calls, forward = [], ops.forward_by
+    monkeypatch.setattr(ops, "forward_by", lambda *given: calls.append(1) or forward(*given))
     crf = make(structure).leaves().crf()
     for quantity, ask in structure.asks.items():
         if not quantity.startswith("renyi"):  # other orders are other distributions

@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 
 from structdist.ops import finite, native, operations, reference, rescaled, triton
-from structdist.ops.autograd import Forward, answer, run_forward
+from structdist.ops.autograd import Forward, answer, forward_by, run_forward
+from structdist.ops.backend import AnyBackend
 from structdist.ops.chain import Chain, in_chain
 from structdist.ops.finite import bounded_scores, rounded, sum_of_scores
 from structdist.ops.native.operators import as_operators as native_operators
@@ -45,6 +46,7 @@ from structdist.ops.transforms import numbers_are_hidden, transforming
 from structdist.ops.triton.operators import as_operators as triton_operators
 
 __all__ = [
+    "AnyBackend",
     "BackendStatus",
     "Best",
     "Chain",
@@ -54,12 +56,14 @@ __all__ = [
     "Problem",
     "SemiMarkovChain",
     "all_below_inf",
+    "backend_for",
     "backends",
     "bounded_scores",
     "entropy",
     "enumerate_paths",
     "expectation",
     "forced_backend",
+    "forward_by",
     "gumbel_ffbs",
     "gumbel_noise",
     "in_chain",
@@ -107,9 +111,8 @@ register(
 
 def all_below_inf(x: Tensor) -> bool:
     """Are all numbers of a tensor below +inf, and none NaN?"""
-    if x.is_contiguous() and native.library.can_look_at(x):
-        return native.library.all_below_inf(x)
-    return finite.all_below_inf(x)
+    can_look = x.is_contiguous() and native.library.can_look_at(x)
+    return (native.library if can_look else finite).all_below_inf(x)
 
 
 def _dtype(problem: Problem, exact: bool = False) -> torch.dtype:

@@ -35,10 +35,12 @@ class Forward(NamedTuple):
 
 def run_forward(problem: Problem) -> Forward | None:
     """The forward pass, once for all answers; None where the reference is to give them."""
-    backend = None if transforming() else backend_for(problem)
-    if backend is None:
-        return None
-    return Forward(backend, *backend.filter(problem))
+    return None if transforming() else forward_by(backend_for(problem), problem)
+
+
+def forward_by(backend: AnyBackend | None, problem: Problem) -> Forward | None:
+    """The forward pass by a backend; None by the reference, whose answers make their own."""
+    return None if backend is None else Forward(backend, *backend.filter(problem))
 
 
 class Call(NamedTuple):
@@ -87,11 +89,13 @@ def answer(
     if forward is None:
         outputs = operation.plain(reference_for(problem), *_double(problem, inputs))
         return operation.rounded(outputs)
+    call = Call(forward.backend, forward.state, problem, extras)
     if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs):
-        outputs = _Analytic.apply(operation, forward, problem, *inputs)
+        apply = _Analytic.apply if torch.compiler.is_compiling() else _apply_untransformed
+        outputs = apply(operation, call, *inputs)
         return (outputs,) if isinstance(outputs, Tensor) else outputs
     with torch.no_grad():  # whatever stands around the kernels
-        outputs, _ = operation.run(Call(forward.backend, forward.state, problem, extras))
+        outputs, _ = operation.run(call)
         return operation.rounded(outputs)
 
 
@@ -104,25 +108,22 @@ def _double(problem: Problem, inputs: Tensors) -> tuple[Any, Tensors]:
 
 class _Analytic(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, operation: Operation, forward: Forward, problem: Problem, *inputs: Tensor | None
-    ) -> Any:
-        num_scores = len(problem.scores)
-        backend, state, _ = forward
-        outputs, known = operation.run(Call(backend, state, problem, inputs[num_scores:]))
+    def forward(ctx: Any, operation: Operation, call: Call, *inputs: Tensor | None) -> Any:
+        outputs, known = operation.run(call)
         first, *others = operation.rounded(outputs)
         if others:
             ctx.mark_non_differentiable(*others)
+        backend, state, problem, extras = call
         ctx.operation, ctx.backend, ctx.lengths = operation, backend, problem.lengths
         ctx.make_problem, ctx.make_state = type(problem), type(state)
-        ctx.counts = num_scores, len(inputs), len(inputs) + len(state)
+        ctx.counts = len(inputs) - len(extras), len(inputs), len(inputs) + len(state)
         ctx.save_for_backward(*inputs, *state, *known)
         return (first, *others) if others else first
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, *_: Any) -> Any:
         num_scores, num_inputs, num_before_known = ctx.counts
-        saved, needs = ctx.saved_tensors, ctx.needs_input_grad[3:]
+        saved, needs = ctx.saved_tensors, ctx.needs_input_grad[2:]
         inputs, known = saved[:num_inputs], saved[num_before_known:]
         problem = ctx.make_problem(*inputs[:num_scores], ctx.lengths)
         if wants_reference(grad):
@@ -132,7 +133,11 @@ class _Analytic(torch.autograd.Function):
             call = Call(ctx.backend, state, problem, inputs[num_scores:])
             found = ctx.operation.adjoint(call, known, grad, needs)
         missing = (None,) * (num_inputs - len(found))
-        return (None, None, None, *found, *missing)
+        return (None, None, *found, *missing)
+
+
+# Past torch's own `apply`, which looks for transforms in each input: `Forward` says there are none.
+_apply_untransformed = super(torch.autograd.Function, _Analytic).apply
 
 
 def wants_reference(grad: Tensor) -> bool:

@@ -52,14 +52,14 @@ def in_use(structure: str = "linear chain", **options) -> str:
 
 def test_what_is_said_to_be_in_use_is(without_environment, monkeypatch):
     chosen = []
-    run = ops.run_forward
+    run = ops.forward_by
 
-    def seen(problem):
-        forward = run(problem)
+    def seen(backend, problem):
+        forward = run(backend, problem)
         chosen.append("reference" if forward is None else forward.backend.NAME)
         return forward
 
-    monkeypatch.setattr(ops, "run_forward", seen)
+    monkeypatch.setattr(ops, "forward_by", seen)
     chain((2,)).log_partition  # noqa: B018
     assert chosen == [in_use()]
     for name in HERE:
@@ -165,14 +165,14 @@ def test_an_empty_name_in_the_environment_forces_none():
 @pytest.mark.parametrize(("one", "other"), PAIRS)
 def test_another_backend_makes_its_own_forward_pass(one, other, monkeypatch):
     passes = []
-    run = ops.run_forward
+    run = ops.forward_by
 
-    def counted(problem):
-        forward = run(problem)
+    def counted(backend, problem):
+        forward = run(backend, problem)
         passes.append("reference" if forward is None else forward.backend.NAME)
         return forward
 
-    monkeypatch.setattr(ops, "run_forward", counted)
+    monkeypatch.setattr(ops, "forward_by", counted)
     dist = chain((3,), lengths=torch.tensor([4, 2, 0]))
     answers = []
     for name in (one, one, other, other, one):

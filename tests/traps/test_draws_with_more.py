@@ -16,13 +16,13 @@ over_shapes = pytest.mark.parametrize(("sample_shape", "batch_shape"), SHAPES)
 def forward_passes(monkeypatch):
     """A list that grows with every forward pass."""
     passes = []
-    run = ops.run_forward
+    run = ops.forward_by
 
-    def counted(problem):
+    def counted(backend, problem):
         passes.append(problem)
-        return run(problem)
+        return run(backend, problem)
 
-    monkeypatch.setattr(ops, "run_forward", counted)
+    monkeypatch.setattr(ops, "forward_by", counted)
     return passes
 
 
