@@ -270,6 +270,8 @@ class StructuredDistribution(Distribution):
 
     def _broadcast_batch(self, name: str, shape: torch.Size) -> torch.Size:
         """The batch shape of this distribution and of an argument together."""
+        if shape == self.batch_shape:  # as a rule; to broadcast takes torch some time
+            return shape
         try:
             return torch.broadcast_shapes(shape, self.batch_shape)
         except RuntimeError:
