@@ -64,10 +64,11 @@ def run(options: Any) -> None:
 
 def _check_stages(study: Study) -> None:
     """What is to be done after training has options that its command knows."""
-    from models.study.progress import evaluation, scoring
+    from models.study.progress import evaluation, scoring, writing
 
-    asked = [evaluation(study, study.runs[0])] if study.evaluate is not None else []
-    asked += [scoring(study, study.runs[0])] if study.score is not None else []
+    first = study.runs[0]
+    asked = [evaluation(study, first)] if study.evaluate is not None else []
+    asked += [writing(study, first), scoring(study, first)] if study.score is not None else []
     for name, *arguments in asked:
         parser = Parser(exit_on_error=False)
         import_module(f"models.commands.{name}").add_arguments(parser)

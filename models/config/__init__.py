@@ -236,6 +236,9 @@ class Decoding:
         beam: How many, and how many states are tried for each.
         length_penalty: In a beam, log probabilities are divided by the number of words to this
             power, so 0 prefers short sentences, and more than 1 long ones.
+        sureness: Of what a beam or templates offer about a table, the best is chosen by how likely
+            it is, and by how sure it leaves the model of the table, which counts so much more. Less
+            of it makes sentences shorter and more like those of people, who leave things out.
         temperature: Temperature of the draws; below 1 they are closer to the likeliest.
         max_words: After so many words a sentence without a template is cut.
     """
@@ -243,6 +246,7 @@ class Decoding:
     method: Literal["greedy", "sample", "beam"] = "beam"
     beam: int = 5
     length_penalty: float = 1.0
+    sureness: float = 2.0
     temperature: float = 1.0
     max_words: int = 60
 
@@ -252,6 +256,8 @@ class Decoding:
             raise SettingError(f"temperature must be positive, not {self.temperature}")
         if not math.isfinite(self.length_penalty):
             raise SettingError(f"length_penalty must be finite, not {self.length_penalty}")
+        if not 0 <= self.sureness < math.inf:
+            raise SettingError(f"sureness must be finite and not negative, not {self.sureness}")
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from models.templates.patterns import parse_pattern
 from models.templates.segments import collapse, different
 
 CANDIDATES = 100  # templates tried for a request
-FORM = 0.5  # weight of how a sentence is written beside what it says; chosen on dev sets
 PLAIN_STATES = re.compile(r"[\d\s,]*")
 NUMBER = re.compile(r"@(\d+)")
 
@@ -134,17 +133,19 @@ def best_first(
     """Answers to one request, the best first.
 
     Better is who quotes more of the source; then who leaves the model surer of the table, is
-    likelier per word, and is read in the states that it was written in.
+    likelier by the measure of a beam, and is read in the states that it was written in.
     """
+    decoding = writer.decoding
 
     def quality(answer: Answer) -> tuple[int, float]:
-        words, likely = answer.sentence.words, answer.sentence.log_prob_per_word
+        words = answer.sentence.words
+        likely = answer.sentence.log_prob / (len(words) + 1) ** decoding.length_penalty
         if request.table:
             quoted = len(quoted_order(words, request.table))
         else:
             quoted = len({item.says for item in request.items}.intersection(words))
         table_log_prob, misread = answer.fitness or (0.0, 0)
-        return quoted, table_log_prob + FORM * (likely - misread)
+        return quoted, likely - misread + decoding.sureness * table_log_prob
 
     found = fitness(writer.trained, request.table, sentences)
     return sorted(map(Answer, sentences, templates, found), key=quality, reverse=True)

@@ -2,6 +2,7 @@
 
     config: models/configs/demo.yaml            # a file of settings, which all runs share
     evaluate: {samples: 100, split: test}       # options of `python -m models evaluate`
+    generate: {decoding: {beam: 3}}             # options of `generate`
     score: {protocol: e2e}                      # options of `score`, for what `generate` writes
     runs:
       reinforce:                                # a group: runs that differ by their seed alone
@@ -33,7 +34,7 @@ from models.config import RunConfig
 from models.errors import DataError, SettingError, meant
 from models.files import read_text
 
-KEYS = ("config", "evaluate", "score", "runs")
+KEYS = ("config", "evaluate", "generate", "score", "runs")
 GROUP_KEYS = ("label", "config", "seeds", "settings", "grid")
 NAME = re.compile(r"[\w.+-]+")  # of a group: part of the name of a folder
 
@@ -66,6 +67,7 @@ class Study:
     folder: Path
     runs: tuple[StudyRun, ...]
     evaluate: dict[str, Any] | None  # options, if its runs are to be evaluated
+    generate: dict[str, Any] | None
     score: dict[str, Any] | None
 
     @property
@@ -83,13 +85,13 @@ def read_study(path: Path, folder: Path, settle: Settle) -> Study:
     try:
         content = _mapping("a study", yaml.safe_load(read_text(path)), KEYS)
         runs = tuple(_runs(content, folder, path.with_suffix(""), settle))
-        evaluate, score = (
+        evaluate, generate, score = (
             None if content.get(name) is None else _mapping(name, content[name])
-            for name in ("evaluate", "score")
+            for name in ("evaluate", "generate", "score")
         )
     except (SettingError, RecursionError, yaml.YAMLError) as error:
         raise DataError(path, " ".join(str(error).split())) from error
-    study = Study(path, folder, runs, evaluate, score)
+    study = Study(path, folder, runs, evaluate, generate, score)
     labels = [own[0].label for own in study.groups().values()]
     for what, names in (("labels", labels), ("names", [run.name for run in runs])):
         if len({*names}) < len(names):

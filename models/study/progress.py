@@ -42,10 +42,8 @@ def _missing_stages(study: Study, run: StudyRun) -> Iterator[Stage]:
     if study.evaluate is not None and not _is_evaluated(study, run):
         yield Stage("evaluating", evaluation(study, run), "trained, not evaluated")
     if study.score is not None and not _is_current(run.folder / SCORES, run):
-        folder = run.folder / WRITTEN
-        if not _is_current(folder / f"{FILES[-1]}.txt", run):
-            where = ["--split", split(study), "--folder", str(folder), ONE_THREAD]
-            yield Stage("writing", ["generate", str(run.folder), *where], "not scored")
+        if not _is_current(run.folder / WRITTEN / f"{FILES[-1]}.txt", run):
+            yield Stage("writing", writing(study, run), "not scored")
         yield Stage("scoring", scoring(study, run), "not scored")
 
 
@@ -115,6 +113,11 @@ def evaluation(study: Study, run: StudyRun) -> list[str]:
         given.pop("control", None)
     where = [f"--json={evaluation_path(study, run)}", ONE_THREAD]
     return ["evaluate", str(run.folder), *as_options({"show": 0} | given), *where]
+
+
+def writing(study: Study, run: StudyRun) -> list[str]:
+    where = [f"--split={split(study)}", f"--folder={run.folder / WRITTEN}", ONE_THREAD]
+    return ["generate", str(run.folder), *as_options(study.generate or {}), *where]
 
 
 def scoring(study: Study, run: StudyRun) -> list[str]:

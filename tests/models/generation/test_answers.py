@@ -71,6 +71,26 @@ def test_the_surest_of_what_a_beam_has_found(requests, monkeypatch):
     assert only(freely(greedy)(requests)) == greedy.write(requests)
 
 
+@pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.0])
+def test_without_sureness_the_measure_of_a_beam_decides(length_penalty, writer, requests):
+    """Of sentences that quote as much and that are read alike."""
+    decoding = Decoding(beam=4, max_words=8, length_penalty=length_penalty, sureness=0.0)
+    writer = Writer(ending_run(), decoding)
+    for request, own in zip(requests, writer.alternatives(requests), strict=True):
+        for answer in (answers := best_first(writer, request, own, [None] * len(own)))[1:]:
+            quoted, likely = zip(
+                *(of(each, request, length_penalty) for each in (answers[0], answer)), strict=True
+            )
+            assert quoted[0] > quoted[1] or (quoted[0] == quoted[1] and likely[0] >= likely[1])
+
+
+def of(answer, request, length_penalty):
+    """How much a sentence quotes, and how likely and well read it is."""
+    words, log_prob = answer.sentence.words, answer.sentence.log_prob
+    likely = log_prob / (len(words) + 1) ** length_penalty - answer.fitness.misread
+    return len(quoted_order(words, request.table)), likely
+
+
 def test_without_a_table_or_templates_the_beam_decides():
     captions = Writer(untrained_run("paraphrase"), Decoding(beam=2, max_words=8))
     language_model = Writer(untrained_run(estimator="rnnlm"), Decoding(beam=2, max_words=8))

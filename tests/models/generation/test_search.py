@@ -174,6 +174,7 @@ def test_a_sentence_without_end_is_cut(decoding, max_words):
     [
         *({"beam": 0}, {"max_words": 0}, {"temperature": 0.0}, {"temperature": -1.0}),
         *({"temperature": float("nan")}, {"length_penalty": float("inf")}),
+        *({"sureness": -1.0}, {"sureness": float("nan")}),
     ],
 )
 def test_decodings_that_make_no_sense(wrong):

@@ -99,7 +99,12 @@ def test_an_evaluation_of_another_checkpoint_or_with_other_samples(asked, run):
 
 
 def test_writing_and_scoring(tmp_path):
-    asked = study(tmp_path, score={"protocol": "e2e"}, evaluate={"control": 5, "split": "dev"})
+    asked = study(
+        tmp_path,
+        score={"protocol": "e2e"},
+        generate={"decoding": {"beam": 3}},
+        evaluate={"control": 5, "split": "dev"},
+    )
     run, language_model = by_name(asked)["gumbel-0"], by_name(asked)["rnnlm-0"]
     assert doing(asked, run) == ["training", "evaluating", "writing", "scoring"]
     _, evaluating, writing, scoring = stages_to_do(asked, run)
@@ -108,8 +113,8 @@ def test_writing_and_scoring(tmp_path):
     _, without, *_ = stages_to_do(asked, language_model)
     assert "--control=5" not in without.arguments  # there is nothing to control
     written = run.folder / "generated"
-    where = ["--split", "dev", "--folder", str(written), "--threads=1"]
-    assert writing.arguments == ["generate", str(run.folder), *where]
+    where = ["--split=dev", f"--folder={written}", "--threads=1"]
+    assert writing.arguments == ["generate", str(run.folder), "--decoding.beam=3", *where]
     files = [f"--{name}={written / name}.txt" for name in ("outputs", "references", "inputs")]
     to = f"--json={run.folder / 'scores.json'}"
     assert scoring.arguments == ["score", "--protocol=e2e", *files, to]
