@@ -57,8 +57,8 @@ def _require_ones_then_zeros(mask: Tensor, in_use: Tensor) -> None:
 def integer_lengths(lengths: Tensor | None, emissions: Tensor) -> Tensor:
     """Lengths in a tensor of their own, T where none are given."""
     if lengths is None:
-        *size, num_steps, _ = emissions.shape
-        return emissions.new_full(size, num_steps, dtype=torch.long)
+        *size, num_steps, _ = emissions.shape  # not new_full: inside vmap it would hide its numbers
+        return torch.full(size, num_steps, device=emissions.device)
     try:
         lengths = torch.as_tensor(lengths, device=emissions.device)
     except (TypeError, ValueError, RuntimeError) as error:
