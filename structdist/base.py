@@ -518,14 +518,13 @@ class StructuredDistribution(Distribution):
 
     def _present(self, draw: ops.Draw, shape: torch.Size, hard: bool) -> Tensor:
         """A kernel's draw over [S, N] in the shape of samples, `shape` being [*S, *B]."""
-        events = None
-        if hard:
-            events = self._events(draw.path.view(shape + draw.path.shape[2:]))
-            events = events.view(draw.path.shape[:2] + self.event_shape)
-        return self._events_of(draw, events).view(shape + self.event_shape)
+        if not hard:
+            return self._events_of(draw, None).view(shape + self.event_shape)
+        paths = draw.path.view(shape + draw.path.shape[2:])
+        return self._events_of(draw, self._events(paths))
 
     def _events_of(self, draw: ops.Draw, hard: Tensor | None) -> Tensor:
-        """[S, N, *event_shape]: the relaxed events of a draw, or hard ones with their gradient."""
+        """[S, N, *event_shape]: the relaxed events of a draw; or hard ones, with their gradient."""
         return draw.soft if hard is None else straight_through(hard, draw.soft)
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from structdist import ops
 from structdist.checks import require_number, require_real
+from structdist.ops.autograd import untransformed
 
 
 class Like(Protocol):
@@ -52,10 +53,10 @@ def uniform_noise(
 
 
 def straight_through(hard: Tensor, soft: Tensor) -> Tensor:
-    """The value of `hard`, to the bit, with the gradient of `soft`."""
+    """The value of `hard`, to the bit, with the gradient of `soft`, whose shape may be another."""
     if ops.numbers_are_hidden():
-        return hard + (soft - soft.detach())
-    return _StraightThrough.apply(hard, soft) if soft.requires_grad else hard
+        return hard + (soft - soft.detach()).view(hard.shape)
+    return _apply_straight_through(hard, soft) if soft.requires_grad else hard
 
 
 class _StraightThrough(torch.autograd.Function):
@@ -63,11 +64,15 @@ class _StraightThrough(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, hard: Tensor, soft: Tensor) -> Tensor:
+        ctx.shape = soft.shape
         return hard.view_as(hard)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
-        return None, grad
+        return None, grad.reshape(ctx.shape)
+
+
+_apply_straight_through = untransformed(_StraightThrough)
 
 
 def require_temperature(

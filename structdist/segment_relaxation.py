@@ -13,7 +13,7 @@ from torch import Tensor
 
 from structdist import ops
 from structdist.ops import in_chain
-from structdist.ops.autograd import wants_reference
+from structdist.ops.autograd import untransformed, wants_reference
 from structdist.ops.semi_markov import relaxed_events as kernels
 from structdist.ops.semi_markov.paths import read_paths
 from structdist.ops.semi_markov.relaxed_events import every_relaxed_event
@@ -56,14 +56,14 @@ def relaxed_events(draw: ops.Draw, longest: int) -> Tensor:
     """
     if ops.numbers_are_hidden() or draw.soft.is_meta:
         return every_relaxed_event(draw.soft, longest)
-    return _Events.apply(draw.soft, longest, None)
+    return _apply_events(draw.soft, longest, None)
 
 
 def straight_through_events(hard: Tensor, draw: ops.Draw, longest: int) -> Tensor:
-    """The hard events [S, N, T, L, K], to the bit, with the gradient of the relaxed ones."""
+    """The hard events [..., T, L, K], to the bit, with the gradient of the relaxed ones."""
     if ops.numbers_are_hidden() or draw.soft.is_meta:
         return straight_through(hard, every_relaxed_event(draw.soft, longest))
-    return _Events.apply(draw.soft, longest, hard)
+    return _apply_events(draw.soft, longest, hard)
 
 
 class _Events(torch.autograd.Function):
@@ -78,6 +78,7 @@ class _Events(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         (soft,) = ctx.saved_tensors
+        grad = grad.reshape(*soft.shape[:3], *grad.shape[-2:])
         if not wants_reference(grad):
             return kernels.relaxed_events_adjoint(soft, ctx.longest, grad), None, None
         with torch.enable_grad():
@@ -85,3 +86,6 @@ class _Events(torch.autograd.Function):
             events = every_relaxed_event(local, ctx.longest)
         (found,) = torch.autograd.grad(events, local, grad, create_graph=torch.is_grad_enabled())
         return found, None, None
+
+
+_apply_events = untransformed(_Events)

@@ -10,7 +10,7 @@ order. Inside a `torch.func` transform or a trace everything goes through the re
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -136,8 +136,15 @@ class _Analytic(torch.autograd.Function):
         return (None, None, *found, *missing)
 
 
-# Past torch's own `apply`, which looks for transforms in each input: `Forward` says there are none.
-_apply_untransformed = super(torch.autograd.Function, _Analytic).apply
+def untransformed(function: type[torch.autograd.Function]) -> Callable[..., Any]:
+    """The `apply` of a function, past torch's own, which looks for transforms in each input.
+
+    For those who have made sure that there are none.
+    """
+    return super(torch.autograd.Function, function).apply  # type: ignore[misc]
+
+
+_apply_untransformed = untransformed(_Analytic)  # `Forward` says that there are no transforms
 
 
 def wants_reference(grad: Tensor) -> bool:

@@ -136,6 +136,8 @@ template <class T> class SamplePaths {
   std::vector<double> logits_;
 };
 
+// The chains of a block take their steps side by side: each choice waits for the one before it, and
+// the others fill the gap.
 template <class T> class RelaxedBacktrack {
  public:
   RelaxedBacktrack(const Chain& c, const Filtered& f, const Draws& d, const EdgePack<T>& pack)
@@ -145,8 +147,8 @@ template <class T> class RelaxedBacktrack {
         k_(c.num_states),
         kp_(padded<T>(k_)),
         log_weights_(c, f, pack.shared.column_peak),
-        prefix_(k_),
-        logits_(kp_, kMinusInf),
+        prefixes_(c.rows() * k_),
+        logits_(c.rows() * kp_, kMinusInf),
         soft_(kp_),
         column_(k_),
         zeros_(k_, T(0)) {}
@@ -156,10 +158,13 @@ template <class T> class RelaxedBacktrack {
     for (int64_t n = block.first; n < block.end; ++n) {
       zero_path_padding(c_, d_, n);
       for (int64_t s = 0; s < d_.num_samples; ++s) zero_row_padding(n, s);
-      for (int64_t t = c_.length(n) - 1; t >= 0; --t) {
-        if (!d_.prefix) log_weights_.at(n, t, prefix_.data());
-        const double* prefix = d_.prefix ? d_.prefix + c_.at(n, t) : prefix_.data();
-        for (int64_t s = 0; s < d_.num_samples; ++s) choose(s, n, t, prefix);
+    }
+    for (int64_t t = block.longest - 1; t >= 0; --t) {
+      if (!d_.prefix)
+        block.each(t, [&](int64_t n, int64_t r) { log_weights_.at(n, t, &prefixes_[r * k_]); });
+      for (int64_t s = 0; s < d_.num_samples; ++s) {
+        block.each(t, [&](int64_t n, int64_t r) { choose(s, n, t, r); });
+        block.each(t, [&](int64_t n, int64_t r) { relax(s, n, t, r); });
       }
     }
   }
@@ -170,16 +175,19 @@ template <class T> class RelaxedBacktrack {
     zero_padding<T>(c_, n, static_cast<T*>(d_.soft) + sample);
   }
 
-  void choose(int64_t s, int64_t n, int64_t t, const double* prefix) {
-    const int64_t at = (s * c_.num_chains + n) * c_.num_steps + t;
+  int64_t at(int64_t s, int64_t n, int64_t t) const {
+    return (s * c_.num_chains + n) * c_.num_steps + t;
+  }
+
+  void choose(int64_t s, int64_t n, int64_t t, int64_t row) {
+    const int64_t here = at(s, n, t);
     const bool last = t + 1 == c_.length(n);
-    const T* gumbel = d_.noise ? static_cast<const T*>(d_.noise) + at * k_ : zeros_.data();
-    const T* moves = last ? zeros_.data() : scores_into(d_.path[at + 1], n, t);
-    double* logits = logits_.data();
+    const double* prefix = d_.prefix ? d_.prefix + c_.at(n, t) : &prefixes_[row * k_];
+    const T* gumbel = d_.noise ? static_cast<const T*>(d_.noise) + here * k_ : zeros_.data();
+    const T* moves = last ? zeros_.data() : scores_into(d_.path[here + 1], n, t);
+    double* logits = &logits_[row * kp_];
     for (int64_t i = 0; i < k_; ++i) logits[i] = prefix[i] + double(gumbel[i]) + bounded(moves[i]);
-    const int64_t chosen = place_of_max(logits, kp_);
-    d_.path[at] = chosen;
-    relax(logits[chosen], d_.temperature_of(s, n), static_cast<T*>(d_.soft) + at * k_);
+    d_.path[here] = place_of_max(logits, kp_);
   }
 
   // Of the moves from each state at step t into state j [K].
@@ -191,13 +199,16 @@ template <class T> class RelaxedBacktrack {
   }
 
   // Zeros where there is no path, hence nothing to relax.
-  void relax(double peak, double temperature, T* soft) {
+  void relax(int64_t s, int64_t n, int64_t t, int64_t row) {
+    const int64_t here = at(s, n, t);
+    const double *logits = &logits_[row * kp_], peak = logits[d_.path[here]];
+    T* soft = static_cast<T*>(d_.soft) + here * k_;
     if (peak == kMinusInf) {
       std::fill_n(soft, k_, T(0));
       return;
     }
-    const double sharpness = 1 / temperature;
-    for (int64_t i = 0; i < kp_; ++i) soft_[i] = fast_exp<T>(T((logits_[i] - peak) * sharpness));
+    const double sharpness = 1 / d_.temperature_of(s, n);
+    for (int64_t i = 0; i < kp_; ++i) soft_[i] = fast_exp<T>(T((logits[i] - peak) * sharpness));
     const T inverse = 1 / sum_of(soft_.data(), kp_);
     for (int64_t i = 0; i < k_; ++i) soft[i] = soft_[i] * inverse;
   }
@@ -207,7 +218,7 @@ template <class T> class RelaxedBacktrack {
   const EdgePack<T>& pack_;
   int64_t k_, kp_;
   LogWeights<T> log_weights_;
-  std::vector<double> prefix_, logits_;
+  std::vector<double> prefixes_, logits_;  // a row for each chain of a block
   Numbers<T> soft_, column_;
   const Numbers<T> zeros_;
 };
