@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from models.config import Decoding
 from models.data.batches import Batch
 from models.data.tables import Table, parse_table
 from models.data.vocabulary import Vocabulary
@@ -45,6 +46,8 @@ class FirstOrNot:
 
 class HandWriter:
     """Writes what it is told to of a table, under a template or none."""
+
+    decoding = Decoding()
 
     def __init__(self, corpus: str, text: Callable[[Table, States | None], str]) -> None:
         self.text = text
