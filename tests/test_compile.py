@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -135,6 +136,18 @@ def assert_same_when_compiled(ask: Callable, example: BaseExample, compiler: str
 @over(backends="first", compiler=["eager", "aot_eager"])
 def test_a_whole_graph_gives_the_eager_answers(structure: Structure, backend: str, compiler: str):
     assert_same_when_compiled(every_answer(structure), example_of(structure), compiler)
+
+
+@over(backends="first")
+def test_torch_looks_for_no_gradient_of_an_operator(structure: Structure, backend: str):
+    """It would warn that what it finds may be wrong."""
+    example = example_of(structure)
+    function = asking(COMMON["several"], example)
+    compiled = torch.compile(function, backend="aot_eager", fullgraph=True)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        value_and_gradients(compiled, example)
+    assert not [str(one.message) for one in told if "autograd" in str(one.message)]
 
 
 @over(backends="first")

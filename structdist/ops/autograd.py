@@ -40,7 +40,11 @@ def run_forward(problem: Problem) -> Forward | None:
 
 def forward_by(backend: AnyBackend | None, problem: Problem) -> Forward | None:
     """The forward pass by a backend; None by the reference, whose answers make their own."""
-    return None if backend is None else Forward(backend, *backend.filter(problem))
+    if backend is None:
+        return None
+    if torch.compiler.is_compiling():  # operators, which torch would look for gradients of
+        problem = problem.with_scores([x.detach() for x in problem.scores])
+    return Forward(backend, *backend.filter(problem))
 
 
 class Call(NamedTuple):
