@@ -55,7 +55,7 @@ def uniform_noise(
 def straight_through(hard: Tensor, soft: Tensor) -> Tensor:
     """The value of `hard`, to the bit, with the gradient of `soft`, whose shape may be another."""
     if ops.numbers_are_hidden():
-        return hard + (soft - soft.detach()).view(hard.shape)
+        return hard + (soft - soft.detach()).reshape(hard.shape)
     return _apply_straight_through(hard, soft) if soft.requires_grad else hard
 
 
